@@ -1,0 +1,5 @@
+#!/bin/sh
+# Makes configure and the Makefile.in from their sources, in a fresh clone.
+set -e
+cd "$(dirname "$0")"
+autoreconf --install --force

@@ -1,0 +1,173 @@
+/* device.h - the table of device functions: what a kind of device must be able to do. Nothing here is of any device.
+ *
+ * A kind of device (the CPU, CUDA) fills one gm_device_ops. Memory that a table hands out is the device's own and is named
+ * "device memory" below; "host memory" is what the processor addresses. Work is put into queues: in order within one queue, and
+ * free to overlap between queues, unless an event says otherwise. A queue of the CPU does the work at once.
+ *
+ * All functions return a gm_status and leave a message behind when they fail. A slot of the table that is NULL is "not
+ * supported by this kind of device". No function is collective. One thread at a time may use a device. */
+#ifndef GM_BASE_DEVICE_H
+#define GM_BASE_DEVICE_H
+
+#include "base/dtype.h"
+#include "base/precision.h"
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gm_device gm_device; /* one open device */
+typedef struct gm_queue gm_queue;   /* an ordered queue of work on a device */
+typedef struct gm_event gm_event;   /* a mark in a queue */
+
+typedef struct gm_device_info {
+    char kind[8];   /* "cpu", "cuda" */
+    char name[96];  /* as the vendor calls it */
+    char uuid[48];  /* "GPU-...", the same in every process; empty for the CPU */
+    char pci[24];   /* "0000:1b:00.0"; empty for the CPU */
+    int64_t memory_total, memory_free; /* bytes */
+    int numa_node;                     /* of the host memory nearest to it; -1: unknown */
+    int capability;                    /* CUDA: 10 * major + minor */
+    int multiprocessors;
+    int64_t clock_hz, memory_clock_hz; /* 0: unknown */
+    int memory_bus_bits;
+    int64_t l2_bytes;
+    double memory_limit;               /* bytes/s computed from clock and width; 0: unknown */
+    double fp32_limit, fp64_limit;     /* flop/s computed from clocks and units; 0: unknown */
+} gm_device_info;
+
+/* acc = (accumulate ? acc : 0) folded with the partial products of op(A) op(B), leaf after leaf in the order of k:
+ * acc += leaf_0; acc += leaf_1; ... Each leaf is summed for itself, in an order that depends on nothing but the leaf;
+ * each fold is one rounded addition in the accumulator's type. So the bits of an element do not depend on how many leaves one call
+ * covers, nor on the block of C that it covers as long as the block begins at a tile border. */
+typedef struct gm_product_call {
+    int64_t m, n, k;
+    int transpose_a, transpose_b;
+    const void *a; /* [m][lda], or [k][lda] when transposed; device memory, operand type */
+    int64_t lda;   /* elements; a multiple of 16 bytes, as the start of a is */
+    const void *b; /* [k][ldb], or [n][ldb] when transposed */
+    int64_t ldb;
+    void *acc;      /* [m][ldacc], accumulator type */
+    int64_t ldacc;
+    int64_t leaf;   /* length of a leaf in k, a multiple of 64; the last one may be shorter */
+    int64_t tile;   /* C is cut into tiles of tile x tile from the corner of acc; at most the product's tile */
+    int accumulate; /* 0: the first leaf is stored, acc is not read */
+} gm_product_call;
+
+typedef struct gm_product {
+    gm_dtype operand;     /* type of the panels of A and B on this kind of device */
+    gm_dtype accumulator; /* type of acc */
+    int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
+    const char *kernel;   /* its name, for the report */
+    int (*run)(gm_queue *queue, const gm_product_call *call);
+} gm_product;
+
+/* dst[i][j] = src[i][j] converted to another type: file bytes to a panel. Integers and floats convert to the nearest value. */
+typedef struct gm_unpack_call {
+    int64_t rows, cols;
+    const void *src; /* device memory, elements of src_type, swapped in byte order if swap */
+    size_t src_pitch; /* bytes from row to row */
+    gm_dtype src_type;
+    int swap;
+    void *dst; /* [rows][ld], F32 or F64 */
+    int64_t ld;
+    gm_dtype dst_type;
+} gm_unpack_call;
+
+/* acc[i][j] += part[i][j]: one more leaf, brought by another rank. Both of the same type, F32 or F64. */
+typedef struct gm_fold_call {
+    int64_t rows, cols;
+    const void *part; /* [rows][cols], contiguous */
+    void *acc;        /* [rows][ld] */
+    int64_t ld;
+    gm_dtype type;
+} gm_fold_call;
+
+/* Elements of a result that are not finite numbers. */
+typedef struct gm_nonfinite {
+    uint64_t nan, inf;  /* NaN and infinity in the float64 value itself */
+    uint64_t overflow;  /* finite in float64, infinite in the type of C */
+} gm_nonfinite;
+
+/* out[i][j] = alpha acc[i][j] + beta c0[i][j], evaluated in float64 with each operation rounded, then rounded once to the type of C. */
+typedef struct gm_finish_call {
+    int64_t rows, cols;
+    const void *acc; /* [rows][ldacc], F32 or F64; NULL: zeros (k = 0, or alpha = 0) */
+    int64_t ldacc;
+    gm_dtype acc_type;
+    double alpha, beta;
+    const void *c0; /* [rows][cols] contiguous, file bytes as for unpack; NULL when beta is 0: then nothing of it is read */
+    gm_dtype c0_type;
+    int c0_swap;
+    void *out; /* [rows][cols], contiguous, F16, F32 or F64, in the order of bytes of this machine */
+    gm_dtype out_type;
+    gm_nonfinite *count; /* device memory; added to */
+} gm_finish_call;
+
+/* Products of a matrix with vectors, in float64: the O(n^2) work of checking a product.
+ * With M [rows][cols] (file bytes, as for unpack), p [cols] and q [rows], each output that is not NULL is added to:
+ *   r += M p      r_abs += |M| |p|      r_sq += row sums of M^2       (all [rows])
+ *   s += q'M      s_abs += |q|'|M|      s_sq += column sums of M^2    (all [cols])
+ * p may be NULL when r and r_abs are, q when s and s_abs are. Elements that are not finite go in as they are. */
+typedef struct gm_probe_call {
+    int64_t rows, cols;
+    const void *m;
+    size_t pitch; /* bytes from row to row */
+    gm_dtype type;
+    int swap;
+    const double *p, *q; /* device memory, as all of these */
+    double *r, *r_abs, *r_sq;
+    double *s, *s_abs, *s_sq;
+} gm_probe_call;
+
+typedef struct gm_device_ops {
+    const char *kind; /* "cpu", "cuda" */
+    int unified;      /* device memory is host memory: the program may pass host pointers and skip copies */
+
+    /* Number of devices of this kind in this process's sight; 0 without driver or device (no error, no message). */
+    int (*count)(int *count);
+    /* Why count is 0, or NULL: for the message when somebody asked for this kind. */
+    const char *(*absence)(void);
+    /* Opens device index for this process; threads: processor threads it may use. The caller closes it. */
+    int (*open)(int index, int threads, gm_device **device);
+    void (*close)(gm_device *device);
+    int (*describe)(gm_device *device, gm_device_info *info);
+
+    /* Device memory, charged to GM_DEVICE (the CPU's to GM_HOST too), aligned to 256 bytes, not cleared; free takes NULL. */
+    int (*alloc)(gm_device *device, size_t bytes, void **out);
+    void (*free)(gm_device *device, void *memory);
+    /* Host memory fit for asynchronous copies, charged to GM_HOST; unpin takes NULL. */
+    int (*pin)(gm_device *device, size_t bytes, void **out);
+    void (*unpin)(gm_device *device, void *memory);
+
+    int (*queue_open)(gm_device *device, gm_queue **queue);
+    void (*queue_close)(gm_queue *queue);
+    int (*queue_sync)(gm_queue *queue); /* waits until the queue is empty; errors of the work in it surface here */
+
+    int (*event_open)(gm_device *device, gm_event **event);
+    void (*event_close)(gm_event *event);
+    int (*event_record)(gm_event *event, gm_queue *queue);
+    int (*event_wait)(gm_queue *queue, gm_event *event); /* later work of queue starts after event; no wait on the host */
+    int (*event_done)(gm_event *event, int *done);       /* asks, does not wait; an event never recorded is done */
+    int (*event_sync)(gm_event *event);                  /* waits on the host */
+    /* Seconds from one event to another, both done. */
+    int (*event_seconds)(gm_event *from, gm_event *to, double *seconds);
+
+    /* rows x width bytes from host to device, or back; the host side should be pinned and must stay until the copy is done. */
+    int (*copy_in)(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, int64_t rows);
+    int (*copy_out)(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, int64_t rows);
+    int (*zero)(gm_queue *queue, void *dst, size_t bytes);
+
+    /* Products by precision; NULL: not supported by this kind of device. */
+    const gm_product *(*product)(gm_device *device, gm_precision precision);
+    int (*unpack)(gm_queue *queue, const gm_unpack_call *call);
+    int (*fold)(gm_queue *queue, const gm_fold_call *call);
+    int (*finish)(gm_queue *queue, const gm_finish_call *call);
+    int (*probe)(gm_queue *queue, const gm_probe_call *call);
+} gm_device_ops;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,24 @@
+/* log.h - messages to a person, on stderr: "gpumem-run: note: ...". One line each. */
+#ifndef GM_BASE_LOG_H
+#define GM_BASE_LOG_H
+
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gm_level { GM_QUIET = -1, GM_NORMAL = 0, GM_VERBOSE = 1 } gm_level;
+
+/* speaking: does this process print (rank 0 does)? At GM_QUIET notes are dropped; details appear at GM_VERBOSE only. */
+void gm_log_setup(int speaking, gm_level level);
+
+void gm_error_print(const char *text); /* "gpumem-run: error: text", whoever speaks */
+void gm_warn(const char *format, ...) GM_PRINTF(1, 2);
+void gm_note(const char *format, ...) GM_PRINTF(1, 2);
+void gm_detail(const char *format, ...) GM_PRINTF(1, 2);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

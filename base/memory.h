@@ -1,0 +1,35 @@
+/* memory.h - the memory that the program itself allocates, counted against the caps of --host-memory and --device-memory.
+ *
+ * Two accounts, per process. Every big allocation of the program goes through gm_host_alloc() or a device's table, which
+ * charge them; small bookkeeping (a few KiB) uses malloc. Thread-safe. */
+#ifndef GM_BASE_MEMORY_H
+#define GM_BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gm_account { GM_HOST, GM_DEVICE, GM_ACCOUNTS } gm_account;
+
+/* Sets the cap of an account in bytes; INT64_MAX (the start value) for none. */
+void gm_memory_set_cap(gm_account account, int64_t bytes);
+int64_t gm_memory_cap(gm_account account);
+int64_t gm_memory_used(gm_account account);
+int64_t gm_memory_peak(gm_account account);
+
+/* Charges bytes; GM_EDEVICE with a message when that would pass the cap (nothing is charged then). */
+int gm_memory_charge(gm_account account, int64_t bytes);
+void gm_memory_release(gm_account account, int64_t bytes);
+
+/* Host memory, aligned to 4096 bytes, charged to GM_HOST; not cleared. *out is NULL on failure (GM_EDEVICE). A size of 0 is good.
+ * The caller frees it with gm_host_free(), which takes NULL as well. */
+int gm_host_alloc(size_t bytes, void **out);
+void gm_host_free(void *memory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

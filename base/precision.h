@@ -1,0 +1,36 @@
+/* precision.h - the precisions of a product, by table (precisions.def). */
+#ifndef GM_BASE_PRECISION_H
+#define GM_BASE_PRECISION_H
+
+#include "base/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gm_precision {
+#define GM_PRECISION(id, name, operand, accumulator, result, roundoff, leaf, help) GM_##id,
+#include "base/precisions.def"
+#undef GM_PRECISION
+    GM_PRECISIONS /* their number */
+} gm_precision;
+
+typedef struct gm_precision_info {
+    const char *name;
+    gm_dtype operand;     /* the data are rounded to this type */
+    gm_dtype accumulator; /* leaves are folded in this type */
+    gm_dtype result;      /* default type of C */
+    double roundoff;      /* of one addition inside a leaf */
+    int64_t leaf;         /* shortest leaf, in k */
+    const char *help;
+} gm_precision_info;
+
+const gm_precision_info *gm_precision_get(gm_precision precision);
+
+/* The precision called name; GM_PRECISIONS when there is none. */
+gm_precision gm_precision_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,112 @@
+#include "base/size.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gm_mul(int64_t a, int64_t b, int64_t *out)
+{
+    int overflow = __builtin_mul_overflow(a, b, out);
+    if (overflow)
+        *out = INT64_MAX;
+    return overflow;
+}
+
+int gm_add(int64_t a, int64_t b, int64_t *out)
+{
+    int overflow = __builtin_add_overflow(a, b, out);
+    if (overflow)
+        *out = INT64_MAX;
+    return overflow;
+}
+
+int64_t gm_mul_sat(int64_t a, int64_t b)
+{
+    int64_t out;
+    gm_mul(a, b, &out);
+    return out;
+}
+
+int64_t gm_add_sat(int64_t a, int64_t b)
+{
+    int64_t out;
+    gm_add(a, b, &out);
+    return out;
+}
+
+/* The power of two behind a number: "", "B", "M", "MB", "MiB" ...; -1 for anything else. */
+static int unit_shift(const char *unit)
+{
+    static const char letters[] = "KMGT";
+    int shift = 0;
+    const char *letter = *unit ? strchr(letters, toupper((unsigned char)*unit)) : NULL;
+    if (letter) {
+        shift = 10 * (int)(letter - letters + 1);
+        unit++;
+        if (*unit == 'i')
+            unit++;
+    }
+    if (*unit == 'B')
+        unit++;
+    return *unit ? -1 : shift;
+}
+
+int gm_size_parse(const char *text, int64_t *bytes)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text) && *text != '.')
+        return 1;
+    double value = strtod(text, &end);
+    int shift = unit_shift(end);
+    if (end == text || shift < 0 || !isfinite(value))
+        return 1;
+    value = floor(ldexp(value, shift));
+    if (value > 0x1p62)
+        return 1;
+    *bytes = (int64_t)value;
+    return 0;
+}
+
+char *gm_size_format(int64_t bytes, char *text)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = -1;
+    while (value >= 1024 && unit < 3) {
+        value /= 1024;
+        unit++;
+    }
+    if (unit < 0)
+        snprintf(text, GM_SIZE_TEXT, "%lld bytes", (long long)bytes);
+    else
+        snprintf(text, GM_SIZE_TEXT, "%.2f %s", value, units[unit]);
+    return text;
+}
+
+int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+')
+        return 1;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || end == text || *end || v < low || v > high)
+        return 1;
+    *value = v;
+    return 0;
+}
+
+int gm_real_parse(const char *text, double *value)
+{
+    char *end;
+    if (*text == '\0' || isspace((unsigned char)*text))
+        return 1;
+    double v = strtod(text, &end);
+    if (end == text || *end || !isfinite(v))
+        return 1;
+    *value = v;
+    return 0;
+}

@@ -1,0 +1,57 @@
+#include "base/status.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gm_error record;
+
+int gm_fail(int code, const char *format, ...)
+{
+    pthread_mutex_lock(&lock);
+    if (record.code == GM_OK) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(record.text, sizeof record.text, format, args);
+        va_end(args);
+        /* A message is one line, whatever a library or a file name put into it. */
+        for (char *c = record.text; *c; c++)
+            if (*c == '\n' || *c == '\r')
+                *c = ' ';
+        record.code = code;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+void gm_error_get(gm_error *error)
+{
+    pthread_mutex_lock(&lock);
+    *error = record;
+    pthread_mutex_unlock(&lock);
+}
+
+void gm_error_clear(void)
+{
+    pthread_mutex_lock(&lock);
+    memset(&record, 0, sizeof record);
+    pthread_mutex_unlock(&lock);
+}
+
+const char *gm_status_meaning(int code)
+{
+    static const struct {
+        int code;
+        const char *meaning;
+    } table[] = {
+#define GM_STATUS(id, code, meaning) {code, meaning},
+#include "base/status.def"
+#undef GM_STATUS
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].code == code && code != GM_EPEER)
+            return table[i].meaning;
+    return NULL;
+}

@@ -1,0 +1,4 @@
+# docs/
+dist_man_MANS += docs/gpumem-run.1
+dist_doc_DATA += \
+	docs/design.md

@@ -1,0 +1,164 @@
+/* bytes.c - checked pread and pwrite. */
+#include "io/bytes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "base/status.h"
+
+static const size_t request_max = (size_t)1 << 30; /* Linux moves at most 2 GiB - 4 KiB at once */
+
+static int check_range(const gm_bytes *file, int64_t offset, size_t bytes)
+{
+    if (offset < 0 || bytes > (size_t)(INT64_MAX - offset))
+        return gm_fail(file->code, "%s: %zu bytes at offset %" PRId64 " lie outside any file", file->title, bytes, offset);
+    return GM_OK;
+}
+
+int gm_bytes_read(const gm_bytes *file, int64_t offset, void *dst, size_t bytes)
+{
+    char *to = dst;
+    int status = check_range(file, offset, bytes);
+
+    while (!status && bytes) {
+        ssize_t got = pread(file->fd, to, bytes < request_max ? bytes : request_max, offset);
+
+        if (got > 0) {
+            to += got;
+            offset += got;
+            bytes -= (size_t)got;
+        } else if (got == 0) {
+            status = gm_fail(file->code, "%s: the file ends before byte %" PRId64 ", expected %zu bytes more: it is damaged or cut",
+                             file->title, offset, bytes);
+        } else if (errno != EINTR) {
+            status = gm_fail(file->code, "%s: reading %zu bytes at offset %" PRId64 " failed: %s", file->title, bytes, offset, strerror(errno));
+        }
+    }
+    return status;
+}
+
+static int fail_write(const gm_bytes *file, int64_t offset, size_t bytes, const char *why)
+{
+    char needed[GM_SIZE_TEXT];
+
+    return gm_fail(file->code, "%s: writing %zu bytes at offset %" PRId64 " failed: %s%s%s", file->title, bytes, offset, why,
+                   file->needed ? ", expected room for " : "", file->needed ? gm_size_format(file->needed, needed) : "");
+}
+
+int gm_bytes_write(const gm_bytes *file, int64_t offset, const void *src, size_t bytes)
+{
+    const char *from = src;
+    int status = check_range(file, offset, bytes);
+
+    while (!status && bytes) {
+        ssize_t put = pwrite(file->fd, from, bytes < request_max ? bytes : request_max, offset);
+
+        if (put > 0) {
+            from += put;
+            offset += put;
+            bytes -= (size_t)put;
+        } else if (put == 0 || errno != EINTR) {
+            status = fail_write(file, offset, bytes, put == 0 ? "nothing was taken" : strerror(errno));
+        }
+    }
+    return status;
+}
+
+/* Reading what lies between two elements is cheaper than one more request up to about this distance. */
+enum { NEAR = 16 * 1024, WINDOW = 256 * 1024 };
+
+/* dst[i * memory] = src[i * file], unit bytes each. */
+static void pick(char *dst, const char *src, const gm_stride *line, int64_t count, size_t unit)
+{
+#define PICK(bytes)                                                                                                                        \
+    case bytes:                                                                                                                            \
+        for (int64_t i = 0; i < count; i++)                                                                                                \
+            memcpy(dst + i * line->memory, src + i * line->file, bytes);                                                                   \
+        break
+    switch (unit) { /* a known size compiles to one move */
+        PICK(1);
+        PICK(2);
+        PICK(4);
+        PICK(8);
+    default:
+        for (int64_t i = 0; i < count; i++)
+            memcpy(dst + i * line->memory, src + i * line->file, unit);
+    }
+#undef PICK
+}
+
+/* Units of one line: each for itself when they are far apart, else together with what lies between them. */
+static int read_line(const gm_bytes *file, int64_t offset, const gm_stride *line, size_t unit, char *dst, char *window)
+{
+    int64_t at_once = window ? (WINDOW - (int64_t)unit) / line->file + 1 : 1;
+    int status = GM_OK;
+
+    for (int64_t i = 0; i < line->count && !status; i += at_once) {
+        int64_t count = gm_min(at_once, line->count - i), from = offset + i * line->file;
+
+        if (!window) {
+            status = gm_bytes_read(file, from, dst + i * line->memory, unit);
+        } else {
+            status = gm_bytes_read(file, from, window, (size_t)((count - 1) * line->file) + unit);
+            if (!status)
+                pick(dst + i * line->memory, window, line, count, unit);
+        }
+    }
+    return status;
+}
+
+/* Merges dimensions that continue each other. out[0] is dense: its count is in bytes. out is innermost first. Returns the number. */
+static int merge(const gm_stride *dims, int rank, size_t size, gm_stride *out)
+{
+    int n = 0;
+
+    out[0] = (gm_stride){(int64_t)size, 1, 1};
+    for (int d = rank - 1; d >= 0; d--) {
+        gm_stride *last = &out[n];
+
+        if (dims[d].count == 1)
+            continue;
+        if (dims[d].file == last->count * last->file && dims[d].memory == last->count * last->memory)
+            last->count *= dims[d].count;
+        else
+            out[++n] = dims[d];
+    }
+    return n + 1;
+}
+
+int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims, int rank, size_t size, void *dst)
+{
+    gm_stride merged[GM_STRIDES_MAX], line = {1, 1, 1};
+    int64_t index[GM_STRIDES_MAX] = {0};
+    char *window = NULL, *to = dst;
+    int status = GM_OK, n;
+    size_t unit;
+
+    for (int d = 0; d < rank; d++)
+        if (dims[d].count == 0)
+            return GM_OK;
+    n = merge(dims, rank, size, merged);
+    unit = (size_t)merged[0].count;
+    if (n > 1)
+        line = merged[1];
+    if (line.count > 1 && line.file <= NEAR && !(window = malloc(WINDOW)))
+        return gm_fail(GM_EDEVICE, "%s: no memory for a buffer of %d bytes", file->title, WINDOW);
+    for (int d = 0; d < n && !status;) {
+        status = read_line(file, offset, &line, unit, to, window);
+        for (d = 2; d < n; d++) { /* the next line: an odometer over the outer dimensions */
+            offset += merged[d].file;
+            to += merged[d].memory;
+            if (++index[d] < merged[d].count)
+                break;
+            offset -= merged[d].count * merged[d].file;
+            to -= merged[d].count * merged[d].memory;
+            index[d] = 0;
+        }
+    }
+    free(window);
+    return status;
+}

@@ -1,0 +1,34 @@
+# io/: HDF5 files. The only folder that sees <hdf5.h>.
+noinst_LIBRARIES += io/libgmio.a
+GM_LIBS += io/libgmio.a
+
+io_libgmio_a_CPPFLAGS = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS) $(LIBDEFLATE_CPPFLAGS)
+io_libgmio_a_SOURCES = \
+	io/box.c \
+	io/box.h \
+	io/bytes.c \
+	io/bytes.h \
+	io/check.c \
+	io/dataset.c \
+	io/dataset.h \
+	io/describe.c \
+	io/describe.h \
+	io/finish.c \
+	io/h5.c \
+	io/h5.h \
+	io/inspect.h \
+	io/list.c \
+	io/name.c \
+	io/output.c \
+	io/output.h \
+	io/pack.c \
+	io/pack.h \
+	io/parts.c \
+	io/reader.c \
+	io/reader.h \
+	io/scratch.h \
+	io/select.c \
+	io/select.h \
+	io/storage.c \
+	io/type.c \
+	io/write.c

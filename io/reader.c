@@ -1,0 +1,196 @@
+/* reader.c - rectangles of a dataset to memory: contiguous data by pread, everything else by H5Dread. */
+#include "io/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "base/status.h"
+#include "io/box.h"
+#include "io/bytes.h"
+#include "io/h5.h"
+
+struct gm_reader {
+    gm_dataset dataset;
+    char title[GM_PATH_MAX];
+    gm_bytes bytes;         /* direct data; fd -1 otherwise */
+    hid_t file, set, space; /* the others */
+};
+
+/* A single H5Dread of more than 2 GiB fails on stock libraries. */
+static const int64_t h5_bytes_max = INT64_C(1) << 30;
+
+static int open_direct(gm_reader *reader)
+{
+    const gm_dataset *dataset = &reader->dataset;
+    int64_t end = (int64_t)gm_dtype_size(dataset->type);
+    struct stat st;
+
+    reader->bytes.fd = open(dataset->data_file, O_RDONLY | O_CLOEXEC);
+    if (reader->bytes.fd < 0 || fstat(reader->bytes.fd, &st))
+        return gm_fail(GM_EINPUT, "%s: %s cannot be opened: %s", reader->title, dataset->data_file, strerror(errno));
+    for (int d = 0; d < dataset->rank; d++)
+        end = gm_mul_sat(end, dataset->dims[d]);
+    end = gm_add_sat(end, dataset->offset);
+    if (dataset->offset < 0 || end > st.st_size)
+        return gm_fail(GM_EINPUT, "%s: %s ends at byte %" PRId64 ", expected %" PRId64 ": it is damaged or cut", reader->title,
+                       dataset->data_file, (int64_t)st.st_size, end);
+    return GM_OK;
+}
+
+static int open_h5(gm_reader *reader)
+{
+    char reason[GM_H5_TEXT];
+    int status;
+
+    gm_h5_lock();
+    status = gm_h5_open(reader->dataset.file, &reader->file);
+    if (!status) {
+        reader->set = H5Dopen2(reader->file, reader->dataset.name, H5P_DEFAULT);
+        if (reader->set >= 0)
+            reader->space = H5Dget_space(reader->set);
+        if (reader->space < 0)
+            status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", reader->title, gm_h5_error(reason));
+        else if (H5Sget_simple_extent_ndims(reader->space) != reader->dataset.rank)
+            status = gm_fail(GM_EINPUT, "%s: is not the dataset that was found before, expected %d dimensions", reader->title,
+                             reader->dataset.rank);
+    }
+    gm_h5_unlock();
+    return status;
+}
+
+int gm_reader_open(const gm_dataset *dataset, gm_reader **out)
+{
+    gm_reader *reader = calloc(1, sizeof *reader);
+    int status;
+
+    *out = NULL;
+    if (!reader)
+        return gm_fail(GM_EDEVICE, "%s: no memory to open it", dataset->file);
+    reader->dataset = *dataset;
+    gm_dataset_title(dataset, reader->title);
+    reader->bytes = (gm_bytes){-1, GM_EINPUT, reader->title, 0};
+    reader->file = reader->set = reader->space = H5I_INVALID_HID;
+    status = dataset->direct ? open_direct(reader) : open_h5(reader);
+    if (status)
+        gm_reader_close(reader);
+    else
+        *out = reader;
+    return status;
+}
+
+void gm_reader_close(gm_reader *reader)
+{
+    if (!reader)
+        return;
+    if (reader->bytes.fd >= 0)
+        close(reader->bytes.fd);
+    if (reader->file >= 0) {
+        gm_h5_lock();
+        if (reader->space >= 0)
+            H5Sclose(reader->space);
+        if (reader->set >= 0)
+            H5Dclose(reader->set);
+        H5Fclose(reader->file);
+        gm_h5_unlock();
+    }
+    free(reader);
+}
+
+static int read_direct(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
+{
+    const gm_dataset *dataset = &reader->dataset;
+    int64_t size = (int64_t)gm_dtype_size(dataset->type);
+    int64_t offset = dataset->offset, stride = size, memory = size;
+    gm_stride dims[GM_RANK_MAX];
+
+    for (int d = dataset->rank - 1; d >= 0; d--) {
+        offset += box->start[d] * stride;
+        dims[d] = (gm_stride){box->count[d], stride * dataset->selection.step[d], d == box->row_dim ? (int64_t)pitch : memory};
+        if (d != box->row_dim)
+            memory *= box->count[d];
+        stride *= dataset->dims[d];
+    }
+    return gm_bytes_gather(&reader->bytes, offset, dims, dataset->rank, (size_t)size, dst);
+}
+
+/* One H5Dread: a box to rows of memory. */
+static int read_h5(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
+{
+    const gm_dataset *dataset = &reader->dataset;
+    hsize_t rows = box->row_dim < 0 ? 1 : (hsize_t)box->count[box->row_dim], columns = (hsize_t)box->columns;
+    hsize_t room[2] = {rows, rows == 1 ? columns : pitch / gm_dtype_size(dataset->type)};
+    hsize_t from[2] = {0, 0}, part[2] = {rows, columns};
+    hsize_t start[GM_RANK_MAX], step[GM_RANK_MAX], count[GM_RANK_MAX];
+    char reason[GM_H5_TEXT];
+    hid_t memory;
+    int ok;
+
+    for (int d = 0; d < dataset->rank; d++) {
+        start[d] = (hsize_t)box->start[d];
+        step[d] = (hsize_t)dataset->selection.step[d];
+        count[d] = (hsize_t)box->count[d];
+    }
+    gm_h5_lock();
+    memory = H5Screate_simple(2, room, NULL);
+    ok = memory >= 0 && H5Sselect_hyperslab(memory, H5S_SELECT_SET, from, NULL, part, NULL) >= 0;
+    if (ok && dataset->rank > 0)
+        ok = H5Sselect_hyperslab(reader->space, H5S_SELECT_SET, start, step, count, NULL) >= 0;
+    ok = ok && H5Dread(reader->set, gm_h5_type(dataset->type), memory, reader->space, H5P_DEFAULT, dst) >= 0;
+    if (!ok)
+        gm_fail(GM_EINPUT, "%s: reading failed: %s", reader->title, gm_h5_error(reason));
+    if (memory >= 0)
+        H5Sclose(memory);
+    gm_h5_unlock();
+    return ok ? GM_OK : GM_EINPUT;
+}
+
+/* Rows of a box in pieces that one H5Dread can take. */
+static int read_h5_rows(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
+{
+    int64_t size = (int64_t)gm_dtype_size(reader->dataset.type);
+    int64_t rows = box->row_dim < 0 ? 1 : box->count[box->row_dim];
+    int64_t at_once = pitch % (size_t)size ? 1 : gm_max(1, h5_bytes_max / (box->columns * size));
+    int status = GM_OK;
+
+    for (int64_t row = 0; row < rows && !status; row += at_once) {
+        gm_box piece = *box;
+
+        if (box->row_dim >= 0) {
+            piece.start[box->row_dim] += row * reader->dataset.selection.step[box->row_dim];
+            piece.count[box->row_dim] = gm_min(at_once, rows - row);
+        }
+        status = read_h5(reader, &piece, dst + (size_t)row * pitch, pitch);
+    }
+    return status;
+}
+
+int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch)
+{
+    const gm_dataset *dataset = &reader->dataset;
+    int64_t size = (int64_t)gm_dtype_size(dataset->type), piece = dataset->direct ? INT64_MAX : h5_bytes_max / size;
+    int64_t all_rows, all_cols;
+    int status = GM_OK;
+    gm_box box;
+
+    gm_dataset_matrix(dataset, &all_rows, &all_cols);
+    if (row < 0 || rows < 0 || rows > all_rows - row || col < 0 || cols < 0 || cols > all_cols - col)
+        return gm_fail(GM_EINTERNAL, "%s: rows %" PRId64 "+%" PRId64 ", columns %" PRId64 "+%" PRId64 " lie outside %" PRId64 " x %" PRId64,
+                       reader->title, row, rows, col, cols, all_rows, all_cols);
+    if (rows > 1 && (int64_t)(pitch / (size_t)size) < cols)
+        return gm_fail(GM_EINTERNAL, "%s: rows of %" PRId64 " elements do not fit into a pitch of %zu bytes", reader->title, cols, pitch);
+    if (rows == 0)
+        return GM_OK;
+    for (int64_t at = col, end = col + cols; at < end && !status; at += box.columns) {
+        char *to = (char *)dst + (at - col) * size;
+
+        gm_box_next(dataset, row, rows, at, end - at > piece ? at + piece : end, &box);
+        status = dataset->direct ? read_direct(reader, &box, to, pitch) : read_h5_rows(reader, &box, to, pitch);
+    }
+    return status;
+}

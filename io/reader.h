@@ -1,0 +1,18 @@
+/* reader.h - slices in: rectangles of a dataset's matrix (gm_dataset_matrix) from the file to memory.
+ * Every rank opens its own; nothing here is collective. */
+#ifndef GM_IO_READER_H
+#define GM_IO_READER_H
+
+#include "io/dataset.h"
+
+typedef struct gm_reader gm_reader;
+
+/* Opens the file of a record for reading. Also checks that the file is long enough for the data (a cut file: GM_EINPUT). */
+int gm_reader_open(const gm_dataset *dataset, gm_reader **reader);
+void gm_reader_close(gm_reader *reader); /* takes NULL */
+
+/* Reads elements [row, row + rows) x [col, col + cols) of the matrix to dst, rows pitch bytes apart, in the type and byte order that the
+ * record names. Thread-safe: contiguous data by checked pread, everything else by H5Dread under one lock. GM_EINPUT on failure. */
+int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch);
+
+#endif

@@ -1,0 +1,154 @@
+/* type.c - types of a file: to the types of dtypes.def, and to words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "io/inspect.h"
+
+static int is_swapped(hid_t file_type, gm_dtype type)
+{
+    hid_t swapped = gm_h5_type_swapped(type);
+    int same = swapped >= 0 && H5Tequal(file_type, swapped) > 0;
+
+    if (swapped >= 0)
+        H5Tclose(swapped);
+    return same;
+}
+
+/* The smallest type of a kind with at least so many bits; GM_DTYPES when there is none. */
+static gm_dtype find_wider(gm_dtype_kind kind, size_t bits)
+{
+    gm_dtype found = GM_DTYPES;
+
+    for (gm_dtype t = 0; t < GM_DTYPES; t++)
+        if (gm_dtype_get_kind(t) == kind && 8 * gm_dtype_size(t) >= bits
+            && (found == GM_DTYPES || gm_dtype_size(t) < gm_dtype_size(found)))
+            found = t;
+    return found;
+}
+
+/* The float type whose exponent and mantissa hold those of another. */
+static gm_dtype find_float(hid_t file_type)
+{
+    size_t sign, exponent_at, exponent, mantissa_at, mantissa;
+
+    if (H5Tget_fields(file_type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) < 0)
+        return GM_DTYPES;
+    if (exponent <= 8 && mantissa <= 23)
+        return GM_F32;
+    if (exponent <= 11 && mantissa <= 52)
+        return GM_F64;
+    return GM_DTYPES;
+}
+
+int gm_inspect_type(hid_t file_type, gm_dtype *type, int *exact, int *swap)
+{
+    H5T_class_t kind = H5Tget_class(file_type);
+
+    *exact = 1;
+    for (*type = 0; *type < GM_DTYPES; (*type)++) {
+        *swap = 0;
+        if (H5Tequal(file_type, gm_h5_type(*type)) > 0)
+            return 1;
+        if (is_swapped(file_type, *type)) {
+            *swap = gm_dtype_size(*type) > 1;
+            return 1;
+        }
+    }
+    *exact = *swap = 0;
+    if (kind == H5T_INTEGER)
+        *type = find_wider(H5Tget_sign(file_type) == H5T_SGN_NONE ? GM_UNSIGNED : GM_SIGNED, H5Tget_precision(file_type));
+    else if (kind == H5T_FLOAT)
+        *type = find_float(file_type);
+    return *type < GM_DTYPES;
+}
+
+/* The member of a compound or enumeration. */
+static int has_member(hid_t type, unsigned index, const char *name)
+{
+    char *found = H5Tget_member_name(type, index);
+    int same = found && strcmp(found, name) == 0;
+
+    if (found)
+        H5free_memory(found);
+    return same;
+}
+
+static void number_words(hid_t type, const char *kind, char *text)
+{
+    size_t size = H5Tget_size(type), bits = H5Tget_precision(type);
+    int used = snprintf(text, GM_WORDS, "%s%zu", kind, bits);
+
+    if (bits != 8 * size)
+        used += snprintf(text + used, (size_t)(GM_WORDS - used), " in %zu bytes", size);
+    if (size > 1 && H5Tget_order(type) == H5T_ORDER_BE)
+        snprintf(text + used, (size_t)(GM_WORDS - used), " big-endian");
+}
+
+static void integer_words(hid_t type, char *text)
+{
+    number_words(type, H5Tget_sign(type) == H5T_SGN_NONE ? "uint" : "int", text);
+}
+
+static void float_words(hid_t type, char *text)
+{
+    number_words(type, "float", text);
+}
+
+static void string_words(hid_t type, char *text)
+{
+    snprintf(text, GM_WORDS, "%s", H5Tis_variable_str(type) > 0 ? "string" : "fixed-length string");
+}
+
+static void compound_words(hid_t type, char *text)
+{
+    int members = H5Tget_nmembers(type);
+
+    if (members == 2 && has_member(type, 0, "r") && has_member(type, 1, "i"))
+        snprintf(text, GM_WORDS, "complex number");
+    else
+        snprintf(text, GM_WORDS, "compound of %d fields", members);
+}
+
+static void enum_words(hid_t type, char *text)
+{
+    int boolean = H5Tget_nmembers(type) == 2 && has_member(type, 0, "FALSE") && has_member(type, 1, "TRUE");
+
+    snprintf(text, GM_WORDS, "%s", boolean ? "boolean (enumeration)" : "enumeration");
+}
+
+static void array_words(hid_t type, char *text)
+{
+    char inner[GM_WORDS];
+    hid_t base = H5Tget_super(type);
+
+    snprintf(text, GM_WORDS, "%s of %.400s", H5Tget_class(type) == H5T_ARRAY ? "array" : "variable-length sequence",
+             base >= 0 ? gm_inspect_type_words(base, inner) : "something");
+    if (base >= 0)
+        H5Tclose(base);
+}
+
+char *gm_inspect_type_words(hid_t file_type, char *text)
+{
+    static const struct {
+        H5T_class_t kind;
+        const char *word;
+        void (*words)(hid_t type, char *text);
+    } kinds[] = {
+        {H5T_INTEGER, NULL, integer_words}, {H5T_FLOAT, NULL, float_words},     {H5T_STRING, NULL, string_words},
+        {H5T_COMPOUND, NULL, compound_words}, {H5T_ENUM, NULL, enum_words},     {H5T_ARRAY, NULL, array_words},
+        {H5T_VLEN, NULL, array_words},      {H5T_BITFIELD, "bit field", NULL}, {H5T_OPAQUE, "opaque", NULL},
+        {H5T_REFERENCE, "reference", NULL}, {H5T_TIME, "time", NULL},
+    };
+    H5T_class_t kind = H5Tget_class(file_type);
+
+    strcpy(text, "unknown type");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].kind != kind)
+            continue;
+        if (kinds[i].words)
+            kinds[i].words(file_type, text);
+        else
+            strcpy(text, kinds[i].word);
+    }
+    return text;
+}

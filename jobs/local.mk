@@ -1,0 +1,3 @@
+# jobs/: launch recipes for clusters, to copy and edit.
+jobsdir = $(pkgdatadir)/jobs
+dist_jobs_DATA = jobs/matmul.sbatch

@@ -1,0 +1,310 @@
+/* The processor as a device: device memory is host memory, and a queue does its work at once. */
+#include <inttypes.h>
+#include <limits.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cblas.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "kernels/kernels.h"
+#include "kernels/ledger.h"
+
+struct gm_device {
+    int threads;
+    void *scratch; /* of the products */
+    gm_ledger memory;
+};
+
+struct gm_queue {
+    gm_device *device;
+};
+
+struct gm_event {
+    double time;
+};
+
+static int cpu_count(int *count)
+{
+    *count = 1;
+    return GM_OK;
+}
+
+static const char *cpu_absence(void)
+{
+    return NULL;
+}
+
+/* OpenBLAS on POSIX threads has one number of threads for the whole process. Its OpenMP flavour takes OpenMP's, which is the
+ * calling thread's own and belongs to the rest of the program. */
+static void make_blas_serial(void)
+{
+    int before = omp_get_max_threads();
+    openblas_set_num_threads(1);
+    omp_set_num_threads(before);
+}
+
+static void cpu_close(gm_device *device)
+{
+    if (device != NULL) {
+        gm_host_free(device->scratch);
+        free(device);
+    }
+}
+
+static int cpu_open(int index, int threads, gm_device **out)
+{
+    int status = GM_OK;
+    gm_device *device = NULL;
+    *out = NULL;
+    if (index != 0)
+        return gm_fail(GM_EDEVICE, "CPU %d: the processor is one device, number 0", index);
+    device = calloc(1, sizeof *device);
+    if (device == NULL)
+        return gm_fail(GM_EDEVICE, "no memory for a device");
+    device->threads = threads > 0 ? threads : 1;
+    device->memory.account = GM_DEVICE;
+    status = gm_host_alloc((size_t)device->threads * GM_CPU_TILE * GM_CPU_TILE * sizeof(double), &device->scratch);
+    if (status != GM_OK)
+        goto out;
+    make_blas_serial();
+    *out = device;
+    device = NULL;
+out:
+    cpu_close(device);
+    return status;
+}
+
+/* Text after the colon of the first line of a file of /proc that begins with key; empty when there is none. */
+static void proc_find(const char *path, const char *key, char *text, size_t size)
+{
+    char line[512];
+    FILE *file = fopen(path, "r");
+    text[0] = '\0';
+    if (file == NULL)
+        return;
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (colon != NULL && strncmp(line, key, strlen(key)) == 0) {
+            snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
+            text[strcspn(text, "\n")] = '\0';
+            break;
+        }
+    }
+    fclose(file);
+}
+
+static int cpu_describe(gm_device *device, gm_device_info *info)
+{
+    char available[64];
+    (void)device;
+    memset(info, 0, sizeof *info);
+    snprintf(info->kind, sizeof info->kind, "cpu");
+    proc_find("/proc/cpuinfo", "model name", info->name, sizeof info->name);
+    if (info->name[0] == '\0')
+        snprintf(info->name, sizeof info->name, "processor");
+    proc_find("/proc/meminfo", "MemAvailable", available, sizeof available);
+    info->memory_free = gm_mul_sat(strtoll(available, NULL, 10), 1024);
+    info->memory_total = gm_mul_sat(gm_max(sysconf(_SC_PHYS_PAGES), 0), gm_max(sysconf(_SC_PAGESIZE), 0));
+    info->numa_node = -1;
+    info->multiprocessors = (int)gm_max(sysconf(_SC_NPROCESSORS_ONLN), 0);
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    info->l2_bytes = gm_max(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
+#endif
+    return GM_OK;
+}
+
+static int cpu_alloc(gm_device *device, size_t bytes, void **out)
+{
+    *out = NULL;
+    int status = gm_ledger_charge(&device->memory, bytes);
+    if (status != GM_OK)
+        return status;
+    status = gm_host_alloc(bytes, out);
+    if (status != GM_OK) {
+        gm_ledger_release(&device->memory, NULL);
+        return status;
+    }
+    gm_ledger_place(&device->memory, *out);
+    return GM_OK;
+}
+
+static void cpu_free(gm_device *device, void *memory)
+{
+    if (memory != NULL) {
+        gm_ledger_release(&device->memory, memory);
+        gm_host_free(memory);
+    }
+}
+
+static int cpu_pin(gm_device *device, size_t bytes, void **out)
+{
+    (void)device;
+    return gm_host_alloc(bytes, out);
+}
+
+static void cpu_unpin(gm_device *device, void *memory)
+{
+    (void)device;
+    gm_host_free(memory);
+}
+
+static int cpu_queue_open(gm_device *device, gm_queue **queue)
+{
+    *queue = malloc(sizeof **queue);
+    if (*queue == NULL)
+        return gm_fail(GM_EDEVICE, "no memory for a queue");
+    (*queue)->device = device;
+    return GM_OK;
+}
+
+static void cpu_queue_close(gm_queue *queue)
+{
+    free(queue);
+}
+
+static int cpu_queue_sync(gm_queue *queue)
+{
+    (void)queue;
+    return GM_OK;
+}
+
+static int cpu_event_open(gm_device *device, gm_event **event)
+{
+    (void)device;
+    *event = calloc(1, sizeof **event);
+    return *event != NULL ? GM_OK : gm_fail(GM_EDEVICE, "no memory for an event");
+}
+
+static void cpu_event_close(gm_event *event)
+{
+    free(event);
+}
+
+static int cpu_event_record(gm_event *event, gm_queue *queue)
+{
+    (void)queue;
+    event->time = gm_clock();
+    return GM_OK;
+}
+
+static int cpu_event_wait(gm_queue *queue, gm_event *event)
+{
+    (void)queue;
+    (void)event;
+    return GM_OK;
+}
+
+static int cpu_event_done(gm_event *event, int *done)
+{
+    (void)event;
+    *done = 1;
+    return GM_OK;
+}
+
+static int cpu_event_sync(gm_event *event)
+{
+    (void)event;
+    return GM_OK;
+}
+
+static int cpu_event_seconds(gm_event *from, gm_event *to, double *seconds)
+{
+    *seconds = to->time - from->time;
+    return GM_OK;
+}
+
+static int cpu_copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, int64_t rows)
+{
+    (void)queue;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((char *)dst + (size_t)i * dst_pitch, (const char *)src + (size_t)i * src_pitch, width);
+    return GM_OK;
+}
+
+static int cpu_zero(gm_queue *queue, void *dst, size_t bytes)
+{
+    (void)queue;
+    memset(dst, 0, bytes);
+    return GM_OK;
+}
+
+static int run_fp32(gm_queue *queue, const gm_product_call *call)
+{
+    return gm_cpu_matmul_fp32(queue->device->threads, queue->device->scratch, call);
+}
+
+static int run_fp64(gm_queue *queue, const gm_product_call *call)
+{
+    return gm_cpu_matmul_fp64(queue->device->threads, queue->device->scratch, call);
+}
+
+/* exact: float32 data widened to float64 panels make the float64 product. */
+static const gm_product products[GM_PRECISIONS] = {
+    [GM_FP64] = {GM_F64, GM_F64, GM_CPU_TILE, "openblas-dgemm", run_fp64},
+    [GM_FP32] = {GM_F32, GM_F32, GM_CPU_TILE, "openblas-sgemm", run_fp32},
+    [GM_EXACT] = {GM_F64, GM_F64, GM_CPU_TILE, "openblas-dgemm", run_fp64},
+};
+
+static const gm_product *cpu_product(gm_device *device, gm_precision precision)
+{
+    (void)device;
+    return products[precision].run != NULL ? &products[precision] : NULL;
+}
+
+static int cpu_unpack(gm_queue *queue, const gm_unpack_call *call)
+{
+    return gm_cpu_unpack(queue->device->threads, call);
+}
+
+static int cpu_fold(gm_queue *queue, const gm_fold_call *call)
+{
+    return gm_cpu_fold(queue->device->threads, call);
+}
+
+static int cpu_finish(gm_queue *queue, const gm_finish_call *call)
+{
+    return gm_cpu_finish(queue->device->threads, call);
+}
+
+static int cpu_probe(gm_queue *queue, const gm_probe_call *call)
+{
+    return gm_cpu_probe(queue->device->threads, call);
+}
+
+const gm_device_ops gm_device_cpu = {
+    .kind = "cpu",
+    .unified = 1,
+    .count = cpu_count,
+    .absence = cpu_absence,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .pin = cpu_pin,
+    .unpin = cpu_unpin,
+    .queue_open = cpu_queue_open,
+    .queue_close = cpu_queue_close,
+    .queue_sync = cpu_queue_sync,
+    .event_open = cpu_event_open,
+    .event_close = cpu_event_close,
+    .event_record = cpu_event_record,
+    .event_wait = cpu_event_wait,
+    .event_done = cpu_event_done,
+    .event_sync = cpu_event_sync,
+    .event_seconds = cpu_event_seconds,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .zero = cpu_zero,
+    .product = cpu_product,
+    .unpack = cpu_unpack,
+    .fold = cpu_fold,
+    .finish = cpu_finish,
+    .probe = cpu_probe,
+};

@@ -1,0 +1,38 @@
+# kernels/: the devices. x_cpu.c and x_cuda.cu never share a name, nor do their objects.
+noinst_LIBRARIES += kernels/libgmkernels.a
+GM_LIBS += kernels/libgmkernels.a
+
+kernels_libgmkernels_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS) $(CUDA_CPPFLAGS)
+kernels_libgmkernels_a_SOURCES = \
+	kernels/compare_cpu.c \
+	kernels/device_cpu.c \
+	kernels/devices.c \
+	kernels/element.h \
+	kernels/elementwise_cuda.cuh \
+	kernels/finish_cpu.c \
+	kernels/kernels.h \
+	kernels/ledger.c \
+	kernels/ledger.h \
+	kernels/matmul_cpu.c \
+	kernels/matmul_cuda.cuh \
+	kernels/probe_cpu.c \
+	kernels/random_cpu.c \
+	kernels/unpack_cpu.c \
+	kernels/versions.c
+
+GM_CUDA_KERNELS = \
+	kernels/finish_cuda.cu \
+	kernels/matmul_cuda_fp32.cu \
+	kernels/matmul_cuda_fp64.cu \
+	kernels/probe_cuda.cu \
+	kernels/unpack_cuda.cu
+
+GM_CUDA_DEPS = $(GM_CUDA_KERNELS:.cu=.d)
+MOSTLYCLEANFILES += $(GM_CUDA_DEPS)
+
+if HAVE_CUDA
+kernels_libgmkernels_a_SOURCES += kernels/device_cuda.c $(GM_CUDA_KERNELS)
+-include $(GM_CUDA_DEPS)
+else
+kernels_libgmkernels_a_SOURCES += kernels/device_cuda_none.c
+endif

@@ -1,0 +1,31 @@
+/* Which libraries the devices work with. */
+#include <stdio.h>
+
+#include <cblas.h>
+
+#include "config.h"
+#include "kernels/kernels.h"
+
+#ifdef GM_HAVE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+char *gm_blas_version(char *text)
+{
+    snprintf(text, GM_VERSION_TEXT, "%s", openblas_get_config());
+    return text;
+}
+
+char *gm_cuda_version(char *text)
+{
+    snprintf(text, GM_VERSION_TEXT, "not in this build");
+#ifdef GM_HAVE_CUDA
+    int runtime = 0, driver = 0;
+    if (cudaRuntimeGetVersion(&runtime) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess) {
+        int used = snprintf(text, GM_VERSION_TEXT, "%d.%d, ", runtime / 1000, runtime % 1000 / 10);
+        snprintf(text + used, (size_t)(GM_VERSION_TEXT - used), driver ? "driver for up to %d.%d" : "no driver", driver / 1000,
+                 driver % 1000 / 10);
+    }
+#endif
+    return text;
+}

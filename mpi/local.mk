@@ -1,0 +1,13 @@
+# mpi/: the ranks. The only folder that sees <mpi.h>.
+noinst_LIBRARIES += mpi/libgmmpi.a
+GM_LIBS += mpi/libgmmpi.a
+
+mpi_libgmmpi_a_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(HWLOC_CPPFLAGS)
+mpi_libgmmpi_a_SOURCES = \
+	mpi/bind.c \
+	mpi/bind.h \
+	mpi/exchange.c \
+	mpi/exchange.h \
+	mpi/mpi_check.h \
+	mpi/ranks.c \
+	mpi/ranks.h

@@ -1,0 +1,115 @@
+#include "src/job.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "kernels/kernels.h"
+#include "src/budget.h"
+
+#include <string.h>
+
+int gm_job_agree_all(const gm_job *job, int status)
+{
+    return gm_agree_all(job->ranks, status);
+}
+
+static int count_of(const gm_device_ops *ops, int *count)
+{
+    *count = 0;
+    return ops->count(count);
+}
+
+/* The best kind of device that every rank has; or the kind that was asked for. */
+static int choose_kind_all(gm_job *job, int cpu_only)
+{
+    const char *wanted = cpu_only ? gm_device_cpu.kind : job->options->device;
+    const gm_device_ops *missing = NULL;
+    job->ops = NULL;
+    for (int i = 0; gm_device_kinds[i] && !job->ops; i++) {
+        const gm_device_ops *ops = gm_device_kinds[i];
+        if (strcmp(wanted, "auto") != 0 && strcmp(wanted, ops->kind) != 0)
+            continue;
+        int count;
+        int status = gm_job_agree_all(job, count_of(ops, &count));
+        int64_t least = count;
+        if (!status)
+            status = gm_job_agree_all(job, gm_least_all(&least));
+        if (status)
+            return status;
+        if (least > 0)
+            job->ops = ops;
+        else if (!missing)
+            missing = ops;
+    }
+    if (!job->ops)
+        return gm_job_agree_all(job, gm_fail(GM_EDEVICE, "--device %s: not every rank has such a device: %s", wanted,
+                                             missing && missing->absence() ? missing->absence() : "other ranks have none"));
+    if (missing)
+        gm_note("no %s device (%s): computing on the processor", missing->kind, missing->absence() ? missing->absence() : "on some ranks");
+    return GM_OK;
+}
+
+/* Processors for this rank: near its device if that is somewhere. */
+static int bind_all(gm_job *job)
+{
+    char key[GM_KEY_MAX];
+    int count, index, node = job->device ? job->info.numa_node : -1;
+    snprintf(key, sizeof key, "node %d", node);
+    int status = gm_peers_all(job->ranks, key, &count, &index);
+    if (status)
+        return status;
+    gm_bind(index, count, node, &job->binding);
+    job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : job->binding.processors);
+    return GM_OK;
+}
+
+/* A device that addresses host memory has its processors first, another its place on the machine first. */
+static int open_and_bind_all(gm_job *job)
+{
+    int status = GM_OK, count = 0;
+    if (job->ops->unified)
+        status = bind_all(job);
+    if (!status)
+        status = count_of(job->ops, &count);
+    if (!status)
+        status = job->ops->open(count > 0 ? job->ranks->local_rank % count : 0, job->threads, &job->device);
+    if (!status)
+        status = job->ops->describe(job->device, &job->info);
+    status = gm_job_agree_all(job, status);
+    return status || job->ops->unified ? status : bind_all(job);
+}
+
+static void set_caps(const gm_job *job)
+{
+    const gm_options *o = job->options;
+    int64_t host = o->host_memory ? o->host_memory : gm_budget_available() / 2 / job->ranks->local_size;
+    int64_t device = job->ops->unified ? host : job->info.memory_free / 10 * 9 / job->sharers;
+    if (o->device_memory)
+        device = o->device_memory;
+    gm_memory_set_cap(GM_HOST, host);
+    gm_memory_set_cap(GM_DEVICE, device);
+}
+
+int gm_job_open_device_all(gm_job *job, int cpu_only)
+{
+    int index;
+    int status = choose_kind_all(job, cpu_only);
+    if (!status)
+        status = open_and_bind_all(job);
+    job->sharers = 1;
+    if (!status && job->info.uuid[0])
+        status = gm_peers_all(job->ranks, job->info.uuid, &job->sharers, &index);
+    if (status)
+        return status;
+    if (job->sharers > 1)
+        gm_warn("%d ranks share %s %s: each gets its share of the memory", job->sharers, job->info.name, job->info.uuid);
+    set_caps(job);
+    return GM_OK;
+}
+
+void gm_job_close_device(gm_job *job)
+{
+    if (job->device)
+        job->ops->close(job->device);
+    job->device = NULL;
+}

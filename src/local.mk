@@ -1,0 +1,43 @@
+# src/: the program. All of it but main() is a library, so that the tests can link it.
+bin_PROGRAMS += src/gpumem-run
+noinst_LIBRARIES += src/libgmsrc.a
+GM_LIBS += src/libgmsrc.a
+
+src_libgmsrc_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+src_libgmsrc_a_SOURCES = \
+	src/budget.c \
+	src/budget.h \
+	src/flat.c \
+	src/flat.h \
+	src/job.c \
+	src/job.h \
+	src/matmul.h \
+	src/matmul_check.c \
+	src/matmul_device.c \
+	src/matmul_memory.c \
+	src/matmul_pieces.c \
+	src/op_compare.c \
+	src/op_gen.c \
+	src/op_info.c \
+	src/op_matmul.c \
+	src/operations.def \
+	src/options.c \
+	src/options.def \
+	src/options.h \
+	src/plan.c \
+	src/plan.h \
+	src/progress.c \
+	src/progress.h \
+	src/report.c \
+	src/report.h \
+	src/result.c \
+	src/result.h \
+	src/stop.c \
+	src/stop.h \
+	src/stream.c \
+	src/stream.h \
+	src/workers.c \
+	src/workers.h
+
+src_gpumem_run_SOURCES = src/main.c
+src_gpumem_run_LDADD = $(GM_LIBS) $(GM_SYSTEM_LIBS)

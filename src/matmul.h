@@ -1,0 +1,165 @@
+/* matmul.h - inside the product: what its parts share. Rank 0 describes the case, all plan it alike, then each rank runs its part:
+ *
+ *   op_matmul.c       operands, types, output, the order of things
+ *   matmul_pieces.c   which pieces go through the ring, in which order
+ *   matmul_device.c   what happens to a piece: panels, products, results
+ *   matmul_memory.c   what a rank allocates for it
+ *   matmul_check.c    the check of the product, in vectors
+ */
+#ifndef GM_SRC_MATMUL_H
+#define GM_SRC_MATMUL_H
+
+#include "io/dataset.h"
+#include "io/output.h"
+#include "io/reader.h"
+#include "src/job.h"
+#include "src/plan.h"
+#include "src/stream.h"
+
+enum { GM_A, GM_B, GM_C0, GM_OPERANDS };
+
+/* What is to be computed: the same flat record on all ranks. */
+typedef struct gm_matmul_case {
+    gm_dataset operand[GM_OPERANDS];
+    int64_t stored_rows[GM_OPERANDS], stored_cols[GM_OPERANDS]; /* as they lie in the file */
+    int transpose[2]; /* of A, of B */
+    int shared;       /* A and B are the same elements of the same dataset */
+    int has_c0;
+    double alpha, beta;
+    gm_precision precision;
+    gm_dtype result;  /* type of C */
+    int64_t m, n, k;  /* k as it is used: 0 when alpha is 0 */
+    int verify;
+} gm_matmul_case;
+
+/* --- The check: vectors of a block, all float64, in one allocation. --- */
+
+/* What the layers of the grid add up come first: they travel from rank to rank as one array. */
+typedef enum gm_sum {
+    GM_SUM_AY,     /* rows: A (B x) */
+    GM_SUM_AA,     /* rows: squares of A */
+    GM_SUM_VB,     /* columns: (u'A) B */
+    GM_SUM_BB,     /* columns: squares of B */
+    GM_SUM_YY,     /* one number: |(|B| |x|)|^2 */
+    GM_SUM_VV,     /* one number: |(|u|'|A|)|^2 */
+    GM_SUM_LAYERS, /* the sums above are partial sums over k */
+    GM_SUM_CX = GM_SUM_LAYERS, /* rows: C x */
+    GM_SUM_CC_ROW, /* rows: squares of C */
+    GM_SUM_UC,     /* columns: u'C */
+    GM_SUM_CC_COL, /* columns: squares of C */
+    GM_SUM_DX,     /* rows: C0 x */
+    GM_SUM_DD_ROW, /* rows: squares of C0 */
+    GM_SUM_UD,     /* columns: u'C0 */
+    GM_SUM_DD_COL, /* columns: squares of C0 */
+    GM_SUM_NONFINITE, /* gm_nonfinite */
+    GM_SUMS
+} gm_sum;
+
+/* Doubles of a sum in a block of this shape, and the doubles before it. */
+int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols);
+int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols);
+
+/* What the check found, over all blocks of a rank. */
+typedef struct gm_verdict {
+    double residual, threshold; /* of the row or column that came nearest to its threshold, or passed it the most */
+    double ratio;               /* residual / threshold */
+    int failed;
+    int64_t bad_rows, bad_cols; /* rows and columns that failed */
+    int64_t tile_row, tile_col; /* first element of the tile of C where the worst row and the worst column meet; -1: not located */
+    int64_t checked, skipped;   /* rows and columns */
+    gm_nonfinite nonfinite;
+} gm_verdict;
+
+/* Element `index` of the vector x (which = 0, along columns of C) or u (which = 1, along its rows): uniform in +-[1, 2). */
+double gm_check_vector(int which, int64_t index);
+
+typedef struct gm_matmul gm_matmul;
+
+/* Judges a block from its sums (GM_SUMS of them, one after the other) and adds to the verdict. */
+void gm_check_block(const gm_matmul *product, int64_t row0, int64_t rows, int64_t col0, int64_t cols, const double *sums,
+                    gm_verdict *verdict);
+
+/* The message of a verdict that failed. Returns GM_ECHECK. */
+int gm_check_fail(const gm_matmul *product);
+
+/* --- The pieces --- */
+
+typedef enum gm_piece_kind {
+    GM_PIECE_BEGIN,    /* of a block: clears the sums */
+    GM_PIECE_LOAD,     /* file -> panel */
+    GM_PIECE_MULTIPLY, /* the leaves of a step, or one leaf of a layer that is not the owner's */
+    GM_PIECE_PROBE,    /* the check's share of a step */
+    GM_PIECE_SEND,     /* a leaf's partial product -> owner */
+    GM_PIECE_TAKE,     /* another layer's leaf -> acc */
+    GM_PIECE_SEND_SUMS,
+    GM_PIECE_TAKE_SUMS,
+    GM_PIECE_RESULT,   /* acc (and C0) -> file */
+    GM_PIECE_VERDICT,
+    GM_PIECE_KINDS
+} gm_piece_kind;
+
+/* Walks a rectangle in strips that fit a slot. */
+typedef struct gm_strips {
+    int64_t row0, row1, col0, col1, row, col, rows, cols; /* rows, cols: of a full strip */
+} gm_strips;
+
+/* Where the walk over blocks, steps and strips stands. */
+typedef struct gm_cursor {
+    int stage;
+    int64_t block;
+    int64_t row0, rows, col0, cols; /* of the block, in C */
+    int64_t leaf0, leaf1;           /* of the step */
+    int64_t step;                   /* counted over all blocks: picks the panels */
+    int64_t leaf;                   /* of SEND and TAKE */
+    int matrix, layer;
+    gm_strips strips;
+} gm_cursor;
+
+/* --- One rank's product --- */
+
+typedef struct gm_panel {
+    void *data;
+    int64_t ld;          /* elements */
+    gm_event *released;  /* the product that used it last */
+} gm_panel;
+
+struct gm_matmul {
+    const gm_job *job;
+    const gm_matmul_case *problem;
+    const gm_product *product;
+    gm_plan plan;
+    gm_part part;
+    gm_cursor cursor;
+    gm_stream *stream;
+    gm_reader *reader[GM_OPERANDS];
+    gm_output *output;
+    gm_panel panels[2][2]; /* [buffer][A or B] */
+    gm_event *loaded;      /* the panels of the step are filled */
+    gm_event *copied;      /* acc, or the sums, have been copied out */
+    void *acc;
+    int64_t ldacc;
+    double *sums;          /* GM_SUMS on the device */
+    double *x, *u;         /* vectors of the block, on the device: [block_cols], [block_rows] */
+    double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
+    double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
+    gm_verdict verdict;
+    double flop;
+};
+
+/* gm_program.next of the product; context is the gm_matmul. */
+int gm_matmul_next(void *context, gm_piece *piece, int *more);
+
+/* Fills in the callbacks. */
+void gm_matmul_program(gm_matmul *product, gm_program *program);
+
+/* Device memory and events for the plan; gm_matmul_release() frees them, also after a failure, also twice. */
+int gm_matmul_allocate(gm_matmul *product);
+void gm_matmul_release(gm_matmul *product);
+
+/* k of the first element of a leaf. */
+int64_t gm_matmul_k(const gm_matmul *product, int64_t leaf);
+
+/* Where the elements of C begin in the slot of a RESULT piece, behind those of C0. */
+int64_t gm_matmul_result_offset(const gm_matmul *product, const gm_piece *piece);
+
+#endif

@@ -1,0 +1,252 @@
+#include "src/options.h"
+
+#include "base/size.h"
+#include "base/status.h"
+
+#include <getopt.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef enum option_kind { FLAG, TEXT, CHOICE, COUNT, INDEX, SIZE, REAL } option_kind;
+
+typedef struct option_row {
+    const char *name;
+    int letter;
+    option_kind kind;
+    size_t field;
+    unsigned operations;
+    const char *metavar, *help;
+} option_row;
+
+static const option_row rows[] = {
+#define GM_OPTION(field, name, letter, kind, start, operations, metavar, help)                                               \
+    {name, letter, kind, offsetof(gm_options, field), operations, metavar, help},
+#include "src/options.def"
+#undef GM_OPTION
+};
+enum { ROWS = sizeof rows / sizeof rows[0], LONG_BASE = 256 };
+_Static_assert(ROWS <= 64, "gm_options.given has a bit for each option");
+
+static const gm_options defaults = {
+    .operation = GM_OPERATIONS,
+#define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) .field = start,
+#include "src/options.def"
+#undef GM_OPTION
+};
+
+static const struct {
+    const char *name;
+    int least, most;
+    const char *arguments, *help;
+} operations[GM_OPERATIONS] = {
+#define GM_OPERATION(id, name, function, device, least, most, arguments, help) {name, least, most, arguments, help},
+#include "src/operations.def"
+#undef GM_OPERATION
+};
+
+const char *gm_operation_name(int operation)
+{
+    return operation < GM_OPERATIONS ? operations[operation].name : "";
+}
+
+/* Is value one of the words of "a|b|c"? */
+static int is_choice(const char *words, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *w = words; length; w = strchr(w, '|') + 1) {
+        if (strncmp(w, value, length) == 0 && (w[length] == '|' || w[length] == '\0'))
+            return 1;
+        if (!strchr(w, '|'))
+            break;
+    }
+    return 0;
+}
+
+static int store(const option_row *row, const char *value, gm_options *options)
+{
+    void *field = (char *)options + row->field;
+    int bad = 0;
+    const char *expected = "";
+    switch (row->kind) {
+    case FLAG:
+        *(int *)field = 1;
+        break;
+    case TEXT:
+        *(const char **)field = value;
+        bad = !*value;
+        expected = "a name";
+        break;
+    case CHOICE:
+        *(const char **)field = value;
+        bad = !is_choice(row->metavar, value);
+        expected = row->metavar;
+        break;
+    case COUNT:
+        bad = gm_integer_parse(value, 1, INT64_MAX, field);
+        expected = "a whole number from 1 on";
+        break;
+    case INDEX:
+        bad = gm_integer_parse(value, 0, INT64_MAX, field);
+        expected = "a whole number from 0 on";
+        break;
+    case SIZE:
+        bad = gm_size_parse(value, field) || *(int64_t *)field == 0;
+        expected = "a size such as 512M, 1.5G or 4GiB";
+        break;
+    case REAL:
+        bad = gm_real_parse(value, field);
+        expected = "a finite number";
+        break;
+    }
+    if (bad)
+        return gm_fail(GM_EUSAGE, "--%s '%s': expected %s", row->name, value, expected);
+    options->given |= UINT64_C(1) << (row - rows);
+    return GM_OK;
+}
+
+static int find_operation(const char *word, gm_options *options)
+{
+    for (int i = 0; i < GM_OPERATIONS; i++)
+        if (strcmp(word, operations[i].name) == 0) {
+            options->operation = i;
+            return GM_OK;
+        }
+    return gm_fail(GM_EUSAGE, "no operation '%s'; gpumem-run --help lists them", word);
+}
+
+/* What getopt_long wants: its table and the string of letters. */
+static void getopt_tables(struct option *longs, char *letters)
+{
+    *letters++ = ':';
+    for (int i = 0; i < ROWS; i++) {
+        int argument = rows[i].kind == FLAG ? no_argument : required_argument;
+        longs[i] = (struct option){rows[i].name, argument, NULL, LONG_BASE + i};
+        if (rows[i].letter) {
+            *letters++ = (char)rows[i].letter;
+            if (argument)
+                *letters++ = ':';
+        }
+    }
+    longs[ROWS] = (struct option){0};
+    *letters = '\0';
+}
+
+static int check_fit(const gm_options *options)
+{
+    int op = options->operation;
+    for (int i = 0; i < ROWS; i++)
+        if ((options->given >> i & 1) && !(rows[i].operations >> op & 1))
+            return gm_fail(GM_EUSAGE, "--%s is no option of %s", rows[i].name, operations[op].name);
+    if (options->operand_count < operations[op].least)
+        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help", operations[op].name, operations[op].arguments, operations[op].name);
+    return GM_OK;
+}
+
+static int take_word(const char *word, gm_options *options)
+{
+    if (options->operation == GM_OPERATIONS)
+        return find_operation(word, options);
+    if (options->operand_count == operations[options->operation].most)
+        return gm_fail(GM_EUSAGE, "%s takes %s; '%s' is one too many", operations[options->operation].name,
+                       operations[options->operation].arguments, word);
+    options->operands[options->operand_count++] = word;
+    return GM_OK;
+}
+
+int gm_options_parse(int argc, char **argv, gm_options *options)
+{
+    struct option longs[ROWS + 1];
+    char letters[2 * ROWS + 2];
+    getopt_tables(longs, letters);
+    *options = defaults;
+    opterr = 0;
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        const char *word = argv[optind - 1];
+        if (c == '?' && optopt && optopt < LONG_BASE)
+            return gm_fail(GM_EUSAGE, "unknown option '-%c'; gpumem-run --help lists them", optopt);
+        if (c == '?' && optopt)
+            return gm_fail(GM_EUSAGE, "'%s': this option takes no value", word);
+        if (c == '?')
+            return gm_fail(GM_EUSAGE, "unknown or ambiguous option '%s'; gpumem-run --help lists them", word);
+        if (c == ':')
+            return gm_fail(GM_EUSAGE, "'%s' needs a value", word);
+        int i = c - LONG_BASE;
+        for (int j = 0; c < LONG_BASE && j < ROWS; j++)
+            if (rows[j].letter == c)
+                i = j;
+        int status = store(&rows[i], optarg, options);
+        if (status)
+            return status;
+    }
+    for (; optind < argc; optind++) {
+        int status = take_word(argv[optind], options);
+        if (status)
+            return status;
+    }
+    if (options->help || options->version)
+        return GM_OK;
+    if (options->operation == GM_OPERATIONS)
+        return gm_fail(GM_EUSAGE, "which operation? gpumem-run --help lists them");
+    return check_fit(options);
+}
+
+int gm_options_given(const gm_options *options, const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return options->given >> i & 1;
+    return 0;
+}
+
+static void help_on_options(FILE *out, int operation)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if (operation < GM_OPERATIONS && !(rows[i].operations >> operation & 1))
+            continue;
+        char left[64], letter[8] = "    ";
+        if (rows[i].letter)
+            snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[i].name, rows[i].metavar ? " " : "", rows[i].metavar ? rows[i].metavar : "");
+        fprintf(out, "  %-42s %s\n", left, rows[i].help);
+    }
+}
+
+void gm_options_help(FILE *out, int operation)
+{
+    if (operation < GM_OPERATIONS) {
+        fprintf(out, "Usage: gpumem-run %s [OPTION]... %s\n%s.\n\nOptions:\n", operations[operation].name, operations[operation].arguments,
+                operations[operation].help);
+        help_on_options(out, operation);
+        return;
+    }
+    fprintf(out, "Usage: gpumem-run OPERATION [OPTION]... FILE[:DATASET[SELECTION]]...\n"
+                 "Matrix and image-stack operations on HDF5 files that are larger than a GPU, on every GPU of a cluster:\n"
+                 "under mpirun, under srun, or alone.\n\nOperations:\n");
+    for (int i = 0; i < GM_OPERATIONS; i++)
+        fprintf(out, "  %-10s %-22s %s\n", operations[i].name, operations[i].arguments, operations[i].help);
+    fprintf(out, "\nOptions (gpumem-run OPERATION --help: those of one operation):\n");
+    help_on_options(out, GM_OPERATIONS);
+    fprintf(out, "\nExit codes:\n");
+    for (int code = 0; code < 128; code++)
+        if (gm_status_meaning(code))
+            fprintf(out, "  %-3d %s\n", code, gm_status_meaning(code));
+}
+
+void gm_options_each(const gm_options *options, gm_option_visit *visit, void *context)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if (!(options->given >> i & 1))
+            continue;
+        const void *field = (const char *)options + rows[i].field;
+        char text[64] = "true";
+        const char *value = text;
+        if (rows[i].kind == TEXT || rows[i].kind == CHOICE)
+            value = *(const char *const *)field;
+        else if (rows[i].kind == REAL)
+            snprintf(text, sizeof text, "%.17g", *(const double *)field);
+        else if (rows[i].kind != FLAG)
+            snprintf(text, sizeof text, "%lld", *(const long long *)field);
+        visit(context, rows[i].name, value);
+    }
+}

@@ -1,0 +1,79 @@
+/* plan.h - the arithmetic of a product before anything is done: leaves, tiles, the grid of ranks, blocks and steps, bytes.
+ * Pure: no device, no file, no message passing. All ranks get the same plan from the same problem.
+ *
+ *   C (m x n) is cut into tiles; whole tiles go to the R x C x K grid of ranks. k is cut into leaves, whose length depends on k and
+ *   the precision alone; whole leaves go to the K layers of the grid. A rank walks over blocks of its part of C that fit the device, and
+ *   for each block in steps over its leaves: step = the panels of A and B for some leaves.
+ */
+#ifndef GM_SRC_PLAN_H
+#define GM_SRC_PLAN_H
+
+#include "base/precision.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* What is to be planned. */
+typedef struct gm_problem {
+    int64_t m, n, k;
+    gm_precision precision;
+    int64_t operand_bytes, accumulator_bytes; /* of an element, on the device */
+    int64_t file_bytes_a, file_bytes_b, file_bytes_c0, file_bytes_c; /* of an element in the files; c0: 0 without one */
+    int stage;        /* slots need a twin in device memory (the device does not address host memory) */
+    int shared;       /* A and B are the same data: may be kept whole and read once */
+    int64_t max_tile; /* of the device's product */
+    int ranks;
+    int64_t grid[3];  /* asked for; 0: to be chosen */
+    int64_t threads;  /* processor threads of a rank */
+    int64_t device_budget, host_budget; /* bytes a rank; on a device that is the host itself both hold */
+    int64_t device_scratch;             /* bytes that the device takes for itself */
+    int64_t piece, depth;               /* asked for; 0: to be chosen */
+    double flop_rate, read_rate, exchange_rate; /* of a rank, per second: only their ratios count, in the choice of the grid */
+} gm_problem;
+
+typedef struct gm_plan {
+    gm_problem problem;
+    int64_t tile, leaf, leaves;
+    int64_t grid[3]; /* R, C, K */
+    int64_t block_rows, block_cols, step_leaves;
+    int buffers;     /* panels of A and B in flight: 1 or 2 */
+    int keep;        /* the whole of A = B is kept on the device */
+    int64_t piece, depth;
+    int64_t device_bytes, host_bytes; /* at the peak */
+} gm_plan;
+
+/* What one rank does: rows and columns of C, leaves of k. Empty for ranks beyond the grid or without a tile. */
+typedef struct gm_part {
+    int64_t row0, rows, col0, cols;
+    int64_t leaf0, leaf1;
+    int layer;         /* which of the K; the ranks of layer 0 own C */
+    int64_t owner;     /* rank of layer 0 with the same rows and columns */
+    int idle;
+} gm_part;
+
+/* The length of a leaf: the accuracy of a product of inner size k rests on it (docs/accuracy.md). */
+int64_t gm_plan_leaf(gm_precision precision, int64_t k);
+
+/* Makes the plan. GM_EUSAGE for a grid that does not fit the ranks; GM_EDEVICE, with the number that would do, for budgets that are too small. */
+int gm_plan_make(const gm_problem *problem, gm_plan *plan);
+
+void gm_plan_part(const gm_plan *plan, int rank, gm_part *part);
+
+/* The rank of a layer that works on the same rows and columns as part. */
+int gm_plan_partner(const gm_plan *plan, const gm_part *part, int layer);
+
+/* Columns of k in [leaf0, leaf1). */
+int64_t gm_plan_depth(const gm_plan *plan, int64_t leaf0, int64_t leaf1);
+
+/* Bytes that a part reads from A and B, and the number of its blocks. */
+int64_t gm_plan_bytes_read(const gm_plan *plan, const gm_part *part);
+int64_t gm_plan_blocks(const gm_plan *plan, const gm_part *part);
+
+/* Elements from row to row of a panel whose rows have this many elements: panels keep their rows aligned. */
+int64_t gm_plan_ld(int64_t elements, int64_t element_bytes);
+
+/* Bytes of the vectors that the check of a product keeps for a block, and of a slot: a piece, or those vectors if they are more. */
+int64_t gm_plan_sums_bytes(int64_t block_rows, int64_t block_cols);
+int64_t gm_plan_slot_bytes(const gm_plan *plan);
+
+#endif

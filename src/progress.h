@@ -1,0 +1,22 @@
+/* progress.h - how far an operation is: a bar on a terminal, a line every ten seconds in a log. Rank 0 shows its own share. */
+#ifndef GM_SRC_PROGRESS_H
+#define GM_SRC_PROGRESS_H
+
+#include "src/job.h"
+
+typedef struct gm_progress {
+    int mode; /* 0: silent, 1: lines, 2: a bar */
+    int64_t total, done;
+    double started, shown;
+    const char *what;
+} gm_progress;
+
+/* total: bytes that this rank will move from and to files. */
+void gm_progress_start(gm_progress *progress, const gm_job *job, const char *what, int64_t total);
+
+/* A gm_stream_setup.progress; context is the gm_progress. */
+void gm_progress_add(void *context, int64_t bytes);
+
+void gm_progress_end(gm_progress *progress);
+
+#endif

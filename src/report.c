@@ -1,0 +1,187 @@
+#include "config.h"
+
+#include "src/report.h"
+
+#include "base/memory.h"
+#include "io/dataset.h"
+#include "src/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What one rank has to tell: a flat record. */
+typedef struct rank_record {
+    char host[GM_HOST_MAX];
+    gm_device_info device;
+    gm_phase_times times;
+    double flop, init_s;
+    int64_t bytes_read, bytes_written;
+    int64_t peak_host, peak_device;
+} rank_record;
+
+static const char *const phase_names[GM_PHASES] = {
+    [GM_PHASE_OPEN] = "open",         [GM_PHASE_READ] = "read",
+    [GM_PHASE_TO_DEVICE] = "to_device", [GM_PHASE_COMPUTE] = "compute",
+    [GM_PHASE_EXCHANGE] = "exchange", [GM_PHASE_FROM_DEVICE] = "from_device",
+    [GM_PHASE_WRITE] = "write",       [GM_PHASE_VERIFY] = "verify",
+};
+
+json_t *gm_report_dataset(const gm_dataset *d)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < d->view_rank; i++)
+        json_array_append_new(shape, json_integer((json_int_t)d->view[i]));
+    json_int_t bytes = (json_int_t)(gm_dataset_elements(d) * (int64_t)gm_dtype_size(d->type));
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "file", d->file, "dataset", d->name, "selection", d->selected, "type",
+                     gm_dtype_name(d->type), "shape", shape, "bytes", bytes);
+}
+
+static void add_option(void *context, const char *name, const char *value)
+{
+    json_object_set_new(context, name, json_string(value));
+}
+
+json_t *gm_report_options(const gm_job *job)
+{
+    json_t *options = json_object();
+    gm_options_each(job->options, add_option, options);
+    return options;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static json_t *phases(const rank_record *all, int size)
+{
+    double *seconds = malloc((size_t)size * sizeof *seconds);
+    json_t *object = json_object();
+    for (int phase = 0; seconds && phase < GM_PHASES; phase++) {
+        for (int r = 0; r < size; r++)
+            seconds[r] = all[r].times.seconds[phase];
+        qsort(seconds, (size_t)size, sizeof *seconds, by_size);
+        json_object_set_new(object, phase_names[phase],
+                            json_pack("{s:f, s:f, s:f}", "min", seconds[0], "median", seconds[size / 2], "max", seconds[size - 1]));
+    }
+    free(seconds);
+    return object;
+}
+
+static json_t *hosts(const rank_record *all, int size)
+{
+    json_t *list = json_array();
+    for (int r = 0; r < size; r++) {
+        int seen = 0;
+        for (size_t i = 0; i < json_array_size(list); i++)
+            seen |= strcmp(json_string_value(json_array_get(list, i)), all[r].host) == 0;
+        if (!seen)
+            json_array_append_new(list, json_string(all[r].host));
+    }
+    return list;
+}
+
+static json_t *devices(const rank_record *all, int size)
+{
+    json_t *list = json_array();
+    for (int r = 0; r < size; r++)
+        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "rank", r, "host", all[r].host, "kind", all[r].device.kind,
+                                              "name", all[r].device.name, "uuid", all[r].device.uuid, "pci", all[r].device.pci));
+    return list;
+}
+
+static void set_owned(json_t *root, const char *key, json_t **value)
+{
+    if (*value)
+        json_object_set(root, key, *value);
+}
+
+static json_t *compose(gm_job *job, const rank_record *all, int exit)
+{
+    gm_report *r = &job->report;
+    int size = job->ranks->size;
+    double flop = 0, compute = 0, read_s = 0, write_s = 0, bytes_read = 0, bytes_written = 0;
+    int64_t peak_host = 0, peak_device = 0;
+    for (int i = 0; i < size; i++) {
+        flop += all[i].flop;
+        bytes_read += (double)all[i].bytes_read;
+        bytes_written += (double)all[i].bytes_written;
+        compute = all[i].times.seconds[GM_PHASE_COMPUTE] > compute ? all[i].times.seconds[GM_PHASE_COMPUTE] : compute;
+        read_s = all[i].times.seconds[GM_PHASE_READ] > read_s ? all[i].times.seconds[GM_PHASE_READ] : read_s;
+        write_s = all[i].times.seconds[GM_PHASE_WRITE] > write_s ? all[i].times.seconds[GM_PHASE_WRITE] : write_s;
+        peak_host = all[i].peak_host > peak_host ? all[i].peak_host : peak_host;
+        peak_device = all[i].peak_device > peak_device ? all[i].peak_device : peak_device;
+    }
+    char started[32];
+    time_t seconds = (time_t)r->started;
+    struct tm utc;
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    json_t *command = json_array();
+    for (int i = 0; i < job->argc; i++)
+        json_array_append_new(command, json_string(job->argv[i]));
+
+    json_t *root = json_pack("{s:s, s:s, s:s, s:o, s:s, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "schema", "gpumem.report/1", "operation",
+                             gm_operation_name(job->options->operation), "version", PACKAGE_VERSION, "command", command, "started", started,
+                             "init_s", r->init_s, "wall_s", r->wall_s, "sync_s", r->sync_s, "exit", exit, "ranks", size, "hosts",
+                             hosts(all, size), "devices", devices(all, size));
+    set_owned(root, "inputs", &r->inputs);
+    set_owned(root, "output", &r->output);
+    json_object_set_new(root, "options", gm_report_options(job));
+    set_owned(root, "plan", &r->plan);
+    json_object_set_new(root, "phases", phases(all, size));
+    json_object_set_new(root, "peak_host_bytes", json_integer((json_int_t)peak_host));
+    json_object_set_new(root, "peak_device_bytes", json_integer((json_int_t)peak_device));
+    json_object_set_new(root, "flop", json_real(flop));
+    json_object_set_new(root, "bytes_read", json_integer((json_int_t)bytes_read));
+    json_object_set_new(root, "bytes_written", json_integer((json_int_t)bytes_written));
+    json_object_set_new(root, "rates",
+                        json_pack("{s:f, s:f, s:f, s:f}", "tflops", r->wall_s > 0 ? flop / r->wall_s / 1e12 : 0, "compute_tflops",
+                                  compute > 0 ? flop / compute / 1e12 : 0, "read_gbs", read_s > 0 ? bytes_read / read_s / 1e9 : 0,
+                                  "write_gbs", write_s > 0 ? bytes_written / write_s / 1e9 : 0));
+    set_owned(root, "verification", &r->verification);
+    set_owned(root, "results", &r->results);
+    return root;
+}
+
+static int write_file(gm_job *job, const rank_record *all, int exit)
+{
+    const char *name = job->options->report;
+    json_t *root = compose(job, all, exit);
+    FILE *file = root ? fopen(name, "w") : NULL;
+    int failed = !file || json_dumpf(root, file, JSON_INDENT(2)) || fputc('\n', file) == EOF;
+    int error = errno;
+    if (file && fclose(file)) {
+        failed = 1;
+        error = errno;
+    }
+    json_decref(root);
+    return failed ? gm_fail(GM_EOUTPUT, "%s: the report cannot be written: %s", name, strerror(error)) : GM_OK;
+}
+
+int gm_report_write_all(gm_job *job, int exit)
+{
+    const gm_report *r = &job->report;
+    rank_record mine = {.device = job->info, .times = r->times, .flop = r->flop, .init_s = r->init_s, .bytes_read = r->bytes_read,
+                        .bytes_written = r->bytes_written, .peak_host = gm_memory_peak(GM_HOST), .peak_device = gm_memory_peak(GM_DEVICE)};
+    strcpy(mine.host, job->ranks->host);
+    rank_record *all = calloc((size_t)job->ranks->size, sizeof *all);
+    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the report"));
+    if (!status)
+        status = gm_gather_all(job->ranks, &mine, sizeof mine, all);
+    if (!status && job->ranks->rank == 0 && job->options->report)
+        status = write_file(job, all, exit);
+    free(all);
+    return gm_job_agree_all(job, status);
+}
+
+void gm_report_clear(gm_report *r)
+{
+    json_decref(r->inputs);
+    json_decref(r->output);
+    json_decref(r->plan);
+    json_decref(r->verification);
+    json_decref(r->results);
+}

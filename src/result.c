@@ -1,0 +1,199 @@
+#include "config.h"
+
+#include "src/result.h"
+
+#include "base/memory.h"
+#include "base/size.h"
+#include "io/describe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "dir/big.h5" -> "dir/big.<operation>.h5" */
+static int default_name(const gm_job *job, const char *input, char *file)
+{
+    const char *base = strrchr(input, '/'), *dot = strrchr(base ? base : input, '.');
+    int stem = dot && dot != input && dot != base + 1 ? (int)(dot - input) : (int)strlen(input);
+    int length = snprintf(file, GM_PATH_MAX, "%.*s.%s.h5", stem, input, gm_operation_name(job->options->operation));
+    return length < GM_PATH_MAX ? GM_OK : gm_fail(GM_EOUTPUT, "%s: the name of the output would be too long", input);
+}
+
+int gm_result_name(const gm_job *job, const char *fallback, char *file, char *dataset)
+{
+    if (!job->options->output)
+        return default_name(job, fallback, file);
+    char *name = malloc(2 * GM_NAME_MAX);
+    if (!name)
+        return gm_fail(GM_EINTERNAL, "no memory for a name");
+    char *selection = name + GM_NAME_MAX;
+    int status = gm_name_split(job->options->output, file, name, selection);
+    if (!status && *selection)
+        status = gm_fail(GM_EUSAGE, "--output %s: an output takes no selection", job->options->output);
+    if (!status && *name)
+        snprintf(dataset, GM_NAME_MAX, "%s%.*s", *name == '/' ? "" : "/", GM_NAME_MAX - 2, name);
+    free(name);
+    return status;
+}
+
+static int read_chunk(const char *text, gm_output_dataset *d)
+{
+    const char *at = text;
+    for (int i = 0; i < d->rank; i++) {
+        char *end;
+        long long value = strtoll(at, &end, 10);
+        int wants_more = i + 1 < d->rank;
+        if (end == at || value < 1 || *end != (wants_more ? ',' : '\0'))
+            return gm_fail(GM_EUSAGE, "--chunk '%s': expected %d whole numbers from 1 on, with commas between", text, d->rank);
+        d->chunk[i] = gm_min(value, gm_max(d->dims[i], 1));
+        at = end + 1;
+    }
+    return GM_OK;
+}
+
+/* Chunks are put together in host memory, one at least at a time. */
+static int check_chunk_memory(const gm_output_dataset *d)
+{
+    int64_t bytes = (int64_t)gm_dtype_size(d->type);
+    for (int i = 0; i < d->rank; i++)
+        bytes = gm_mul_sat(bytes, d->chunk[i]);
+    int64_t needed = gm_add_sat(bytes, 64 << 10);
+    char need[GM_SIZE_TEXT], cap[GM_SIZE_TEXT];
+    return needed <= gm_memory_cap(GM_HOST) ? GM_OK
+                                            : gm_fail(GM_EDEVICE, "a chunk of the output takes %s of host memory, --host-memory allows %s",
+                                                      gm_size_format(needed, need), gm_size_format(gm_memory_cap(GM_HOST), cap));
+}
+
+int gm_result_layout(const gm_job *job, gm_output_dataset *d)
+{
+    const gm_options *o = job->options;
+    if (strcmp(o->output_layout, "parts") == 0)
+        return gm_fail(GM_EUSAGE, "--output-layout parts is not built yet; single and auto are");
+    if (o->deflate > 9)
+        return gm_fail(GM_EUSAGE, "--deflate %lld: expected a level from 1 to 9", (long long)o->deflate);
+    d->deflate = (int)o->deflate;
+    d->shuffle = o->shuffle;
+    d->chunked = o->chunk || o->deflate || o->shuffle;
+    int status = GM_OK;
+    if (o->chunk)
+        status = read_chunk(o->chunk, d);
+    else if (d->chunked)
+        gm_output_choose_chunk(d);
+    return status || !d->chunked ? status : check_chunk_memory(d);
+}
+
+/* Room on the disk. Chunked data lie there twice for a while: as they were written, and in their final form. */
+static int64_t bytes_of(const gm_output_record *record)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < record->datasets; i++) {
+        int64_t bytes = (int64_t)gm_dtype_size(record->dataset[i].type);
+        for (int d = 0; d < record->dataset[i].rank; d++)
+            bytes = gm_mul_sat(bytes, record->dataset[i].dims[d]);
+        sum = gm_add_sat(sum, gm_mul_sat(bytes, record->dataset[i].chunked ? 2 : 1));
+    }
+    return sum;
+}
+
+int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
+{
+    int created = 0;
+    memset(result, 0, sizeof *result);
+    result->record = calloc(1, sizeof *result->record);
+    if (!result->record && !status)
+        status = gm_fail(GM_EINTERNAL, "no memory for the description of the output");
+    if (!status && job->ranks->rank == 0) {
+        *result->record = *record;
+        status = gm_output_check(record->file, record->force, bytes_of(record), inputs, input_count);
+        if (!status)
+            status = gm_output_create(result->record);
+        created = status == GM_OK;
+    }
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(result->record, sizeof *result->record));
+    if (!status)
+        status = gm_job_agree_all(job, gm_output_open(result->record, &result->output));
+    if (status) {
+        gm_output_close(result->output);
+        result->output = NULL;
+        if (created)
+            gm_output_discard(result->record);
+        free(result->record);
+        result->record = NULL;
+    }
+    return status;
+}
+
+/* The command line as it was given, quoted where a shell would need it. */
+static char *command_line(const gm_job *job)
+{
+    size_t length = 1;
+    for (int i = 0; i < job->argc; i++)
+        length += strlen(job->argv[i]) + 3;
+    char *text = malloc(length), *at = text;
+    for (int i = 0; text && i < job->argc; i++) {
+        const char *quote = strpbrk(job->argv[i], " \t\"'*?[]$&;|<>()") ? "'" : "";
+        at += sprintf(at, "%s%s%s%s", i ? " " : "", quote, job->argv[i], quote);
+    }
+    return text;
+}
+
+/* "tooth.h5:/exchange/data, ..." */
+static char *input_names(const gm_job *job)
+{
+    size_t length = 1;
+    for (int i = 0; i < job->options->operand_count; i++)
+        length += strlen(job->options->operands[i]) + 2;
+    char *text = calloc(1, length);
+    for (int i = 0; text && i < job->options->operand_count; i++) {
+        strcat(text, i ? ", " : "");
+        strcat(text, job->options->operands[i]);
+    }
+    return text;
+}
+
+enum { OWN_ATTRIBUTES = 5, EXTRA_ATTRIBUTES = 16 };
+
+static int finish_file(gm_job *job, const gm_result *result, const gm_attribute *extra, int extra_count)
+{
+    json_t *options = gm_report_options(job);
+    char *options_text = options ? json_dumps(options, JSON_COMPACT) : NULL;
+    char *command = command_line(job), *inputs = input_names(job);
+    int status = options_text && command && inputs ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the attributes of the output");
+    gm_attribute all[OWN_ATTRIBUTES + EXTRA_ATTRIBUTES] = {
+        {.name = "operation", .kind = GM_ATTRIBUTE_TEXT, .text = gm_operation_name(job->options->operation)},
+        {.name = "version", .kind = GM_ATTRIBUTE_TEXT, .text = PACKAGE_VERSION},
+        {.name = "command", .kind = GM_ATTRIBUTE_TEXT, .text = command},
+        {.name = "options", .kind = GM_ATTRIBUTE_TEXT, .text = options_text},
+        {.name = "inputs", .kind = GM_ATTRIBUTE_TEXT, .text = inputs},
+    };
+    for (int i = 0; i < extra_count && i < EXTRA_ATTRIBUTES; i++)
+        all[OWN_ATTRIBUTES + i] = extra[i];
+    if (!status)
+        status = gm_output_finish(result->record, all, OWN_ATTRIBUTES + extra_count, &job->report.sync_s);
+    free(inputs);
+    free(command);
+    free(options_text);
+    json_decref(options);
+    return status;
+}
+
+int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *extra, int extra_count, int status)
+{
+    int closed = gm_output_close(result->output);
+    result->output = NULL;
+    status = gm_job_agree_all(job, status ? status : closed);
+    if (job->ranks->rank == 0 && !status) {
+        status = finish_file(job, result, extra, extra_count);
+        json_t *outputs = json_array();
+        for (int i = 0; i < result->record->datasets; i++)
+            json_array_append_new(outputs, json_string(result->record->dataset[i].name));
+        job->report.output = json_pack("{s:s, s:o}", "file", result->record->file, "datasets", outputs);
+    } else if (job->ranks->rank == 0) {
+        gm_output_discard(result->record);
+    }
+    status = gm_job_agree_all(job, status);
+    free(result->record);
+    result->record = NULL;
+    return status;
+}

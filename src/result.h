@@ -1,0 +1,27 @@
+/* result.h - an output file through the hands of all ranks: create, open, close, finish or discard, agreed at each step. */
+#ifndef GM_SRC_RESULT_H
+#define GM_SRC_RESULT_H
+
+#include "io/output.h"
+#include "src/job.h"
+
+typedef struct gm_result {
+    gm_output_record *record; /* the same on all ranks; owned */
+    gm_output *output;        /* this rank's way into it; NULL when closed */
+} gm_result;
+
+/* Rank 0 fills in the name of the output file: what -o says ("FILE[:DATASET]"; dataset gets that part, if there is one) or `fallback`. */
+int gm_result_name(const gm_job *job, const char *fallback, char *file, char *dataset);
+
+/* Reads --chunk, --deflate and --shuffle into a dataset whose rank and dims are set. Rank 0. */
+int gm_result_layout(const gm_job *job, gm_output_dataset *dataset);
+
+/* Creates on rank 0 and opens on all. record: as for gm_output_create(), rank 0 only; inputs: what it may not be. status: what this rank brings into the
+ * first agreement. Collective. */
+int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result);
+
+/* Ends it: every rank closes; if all bring GM_OK, rank 0 writes the attributes of provenance plus `extra` ones and gives the file its name, else it
+ * is discarded. Returns the agreed status. Collective. */
+int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *extra, int extra_count, int status);
+
+#endif

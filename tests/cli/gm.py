@@ -1,0 +1,253 @@
+"""What the tests of the program share: TAP, running gpumem-run as a user would, files to run it on.
+
+A test is a script x.t: it imports this module, works in a folder of its own (the working directory, removed at the end), reports with
+ok() and skip(), and ends with done(). It runs under tests/launch and as it is; then these say what launch says otherwise:
+
+    GPUMEM_RUN           the program (default: gpumem-run on PATH)
+    MPIRUN, PYTHON       the launcher; a Python with h5py and numpy
+    GPUMEM_TEST_DATA     folder of real files (default: ../shared/data beside the sources)
+    GPUMEM_TEST_DEVICE   not empty: this kind of device only
+    GPUMEM_TEST_REQUIRE  "cuda": a failure without a GPU, instead of a skip
+"""
+import atexit
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def skip_all(reason):
+    print(f"1..0 # SKIP {reason}", flush=True)
+    sys.exit(0)
+
+
+def _another_python():
+    """The first Python on PATH may not be the one that has h5py."""
+    tried = os.environ.get("GPUMEM_TEST_TRIED", "").split(os.pathsep)
+    for python in (os.environ.get("PYTHON"), "/usr/bin/python3"):
+        if python and python not in tried and shutil.which(python):
+            os.environ["GPUMEM_TEST_TRIED"] = os.pathsep.join([*tried, python])
+            os.execvp(python, [python, "-B", *sys.argv])
+    skip_all("no Python with h5py and numpy")
+
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    _another_python()
+
+PROGRAM = shutil.which(os.environ.get("GPUMEM_RUN") or "gpumem-run")
+MPIRUN = os.environ.get("MPIRUN") or "mpirun"
+ERROR = "gpumem-run: error: "
+
+if not PROGRAM:
+    print("Bail out! no gpumem-run on PATH, and GPUMEM_RUN does not name it", flush=True)
+    sys.exit(99)
+PROGRAM = os.path.abspath(PROGRAM)
+SOURCE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+DATA = os.path.abspath(os.environ.get("GPUMEM_TEST_DATA") or os.path.join(SOURCE, "../shared/data"))
+for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("OMPI_MCA_plm_rsh_agent", "/bin/true")
+os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+
+_start = os.getcwd()
+_folder = tempfile.mkdtemp(prefix="gpumem-cli.")
+os.chdir(_folder)
+
+
+@atexit.register
+def _clean():
+    os.chdir(_start)
+    shutil.rmtree(_folder, ignore_errors=True)
+
+
+# --- TAP ---
+
+_tests = _failed = 0
+
+
+def note(text):
+    for line in str(text).splitlines():
+        print(f"# {line}", flush=True)
+
+
+def ok(good, name, *why):
+    """One test. why: what a person wants to know when it fails."""
+    global _tests, _failed
+    _tests += 1
+    _failed += not good
+    name = name.replace("#", "\\#").replace("\n", " ")
+    print(f"{'ok' if good else 'not ok'} {_tests} - {name}", flush=True)
+    if not good:
+        for text in why:
+            note(text)
+    return bool(good)
+
+
+def skip(name, reason):
+    global _tests
+    _tests += 1
+    print(f"ok {_tests} - {name} # SKIP {reason}", flush=True)
+
+
+def done():
+    print(f"1..{_tests}", flush=True)
+    sys.exit(_failed > 0)
+
+
+# --- Running the program ---
+
+class Run:
+    """How a run went: code (exit code; None: it had to be killed), out, err, seconds."""
+
+    def __init__(self, command, code, out, err, seconds):
+        self.command, self.code, self.out, self.err, self.seconds = command, code, out, err, seconds
+
+    @property
+    def errors(self):
+        """Our error messages; the banner of mpirun is none."""
+        return [line for line in self.err.splitlines() if ERROR in line]
+
+    def __str__(self):
+        text = f"$ {shlex.join(self.command)}\nexit {self.code} after {self.seconds:.1f} s"
+        return text + "".join(f"\n{what}: {line}" for what, lines in (("out", self.out), ("err", self.err))
+                              for line in lines.splitlines()[:30])
+
+
+def words(arguments):
+    return shlex.split(arguments) if isinstance(arguments, str) else [str(word) for word in arguments]
+
+
+def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False):
+    command = [program or PROGRAM, *words(arguments)]
+    if ranks > 1 or mpirun:
+        command = [MPIRUN, "-np", str(ranks), "--oversubscribe", "--timeout", str(limit), *command]
+    return command
+
+
+def start(command):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            errors="replace", start_new_session=True)
+
+
+def finish(child, limit, started=None):
+    """Waits for what start() started, limit seconds at most. mpirun gets the time to end its ranks."""
+    started = time.monotonic() if started is None else started
+    code = 0
+    for wait, number in ((limit + 3, signal.SIGTERM), (3, signal.SIGKILL), (3, None)):
+        try:
+            out, err = child.communicate(timeout=wait)
+            break
+        except subprocess.TimeoutExpired:
+            code = None
+            if number:
+                os.killpg(child.pid, number)
+    return Run(child.args, child.returncode if code == 0 else None, out, err, time.monotonic() - started)
+
+
+def run(arguments, ranks=1, limit=60, program=None, mpirun=False):
+    """gpumem-run with these arguments (a string is split as a shell does), alone for one rank, else under mpirun."""
+    started = time.monotonic()
+    return finish(start(command_line(arguments, ranks, limit, program, mpirun)), limit, started)
+
+
+def wrapper(name, body):
+    """A script to start instead of the program, which it is to exec as "$program" "$@"; $rank is the number of the rank."""
+    with open(name, "w") as out:
+        out.write(f'#!/bin/bash\nprogram={shlex.quote(PROGRAM)}\nrank=${{OMPI_COMM_WORLD_RANK:-0}}\n{body}\n')
+    os.chmod(name, 0o755)
+    return os.path.abspath(name)
+
+
+def devices():
+    """Yields every kind of device that is there; one that is not is a test skipped, or failed if it is required."""
+    only, required = os.environ.get("GPUMEM_TEST_DEVICE"), os.environ.get("GPUMEM_TEST_REQUIRE")
+    for kind in ("cpu", "cuda"):
+        if only and kind != only:
+            continue
+        why = None if kind == "cpu" else absence(kind)
+        if why is None:
+            yield kind
+        elif required == kind:
+            ok(False, f"{kind}: there is one (GPUMEM_TEST_REQUIRE)", why)
+        else:
+            skip(f"{kind}: everything", why)
+
+
+def absence(kind):
+    """None when a product runs on this kind of device, else the program's own word why not."""
+    write("absence.h5", A=np.ones((1, 1)), B=np.ones((1, 1)))
+    tried = run(f"matmul absence.h5 --device {kind} -o absence_c.h5 --force -q")
+    for name in ("absence.h5", "absence_c.h5"):
+        if os.path.exists(name):
+            os.remove(name)
+    return None if tried.code == 0 else (tried.errors or ["?"])[0].replace(ERROR, "")
+
+
+def faults_of_refusal(ran, code, pattern, limit=10):
+    """What is wrong with the way a run was refused: its exit code, its time, its one message."""
+    faults = []
+    if ran.code != code:
+        faults.append(f"exit code {ran.code}, expected {code}")
+    if ran.seconds > limit:
+        faults.append(f"took {ran.seconds:.1f} s, expected {limit} at most")
+    if len(ran.errors) != 1 or ran.err.count(ERROR) != 1:
+        faults.append(f"{ran.err.count(ERROR)} messages of ours, expected one")
+    for line in ran.errors[:1]:
+        if not line.startswith(ERROR):
+            faults.append("our message does not begin its line")
+        if not re.search(r" \(rank \d+ on [^\s()]+\)$", line):
+            faults.append('our message does not end with "(rank R on HOST)"')
+        if not re.search(pattern, line[len(ERROR):]):
+            faults.append(f"our message does not match /{pattern}/")
+    if ran.out:
+        faults.append("something on standard output")
+    return faults
+
+
+# --- Files ---
+
+def write(path, storage=None, **datasets):
+    """A new file with these datasets; storage: options of h5py's create_dataset, for all of them."""
+    with h5py.File(path, "w") as file:
+        for name, data in datasets.items():
+            file.create_dataset(name, data=data, **(storage or {}))
+    return path
+
+
+def read(path, name="/C"):
+    with h5py.File(path, "r") as file:
+        return file[name][()]
+
+
+def state(folder="."):
+    """Every file below folder with what is in it: equal states mean that nothing was made, removed or written."""
+    found = {}
+    for root, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(root, name)
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found[path] = hashlib.sha256(file.read()).hexdigest()
+            else:
+                found[path] = "folder" if os.path.isdir(path) else "link"
+    return found
+
+
+def difference(before, after):
+    """What changed from one state to another, in words."""
+    return [f"{path}: {'is new' if path not in before else 'is gone' if path not in after else 'was changed'}"
+            for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
+
+
+def integers(rng, shape, low=-4, high=5, dtype="f8"):
+    """Small whole numbers: products of them are exact in every precision."""
+    return rng.integers(low, high, shape).astype(dtype)

@@ -1,0 +1,335 @@
+#!/usr/bin/env -S python3 -B
+"""Products as a user makes them, against NumPy: shapes, types, storage, selections, precisions, options, what is left behind. On every device."""
+import itertools
+import json
+import os
+
+import gm
+from gm import h5py, np
+
+rng = np.random.default_rng(20)
+ranks_in_turn = itertools.cycle((1, 2, 1, 3))
+
+
+def product(name, want, arguments, ranks=None, dtype=None, bound=0.0, scale=None):
+    """C as it comes out against want: equal, or within bound relative to scale, element for element (default: |want|). Returns C and the run."""
+    ranks = ranks or next(ranks_in_turn)
+    ran = gm.run(["matmul", *gm.words(arguments), "--device", device, "-o", "c.h5", "--force"], ranks)
+    faults, c = [], None
+    if ran.code != 0:
+        faults.append("failed")
+    else:
+        c = gm.read("c.h5")
+        faults += differences(c, np.asarray(want), dtype, bound, scale)
+        faults += ["a temporary file is left"] if any("c.h5" in entry and entry != "c.h5" for entry in os.listdir()) else []
+    gm.ok(not faults, f"{device}: {name}, {ranks} ranks", *faults, ran)
+    return c, ran
+
+
+def differences(c, want, dtype, bound, scale):
+    if c.shape != want.shape:
+        return [f"shape {c.shape}, expected {want.shape}"]
+    if dtype and c.dtype != dtype:
+        return [f"type {c.dtype}, expected {dtype}"]
+    if bound == 0.0:
+        same = np.array_equal(c.astype(want.dtype), want, equal_nan=want.dtype.kind == "f")
+        return [] if same else [f"{np.sum(c.astype(want.dtype) != want)} of {c.size} elements differ"]
+    error = np.max(np.abs(c.astype("f8") - want) / (np.abs(want) if scale is None else scale), initial=0.0)
+    gm.note(f"error {error:.3g}, allowed {bound:.3g}")
+    return [] if error <= bound else [f"error {error:.3g}, allowed {bound:.3g}"]
+
+
+def shapes():
+    for m, n, k in ((1, 1, 1), (1, 7, 13), (7, 1, 3), (2, 3, 1), (2, 600, 5), (131, 257, 67), (0, 5, 4), (5, 0, 4), (5, 4, 0), (0, 0, 0)):
+        a, b = gm.integers(rng, (m, k), dtype="f4"), gm.integers(rng, (k, n), dtype="f4")
+        gm.write("ab.h5", A=a, B=b)
+        product(f"{m} x {n} x {k}", a @ b, "ab.h5", 3, "f4")
+
+
+def transposes():
+    a, b = gm.integers(rng, (150, 310)), gm.integers(rng, (310, 170))
+    for which in ("", "a", "b", "ab"):
+        gm.write("ab.h5", A=a.T if "a" in which else a, B=b.T if "b" in which else b)
+        product(f"--transpose {which or 'not given'}", a @ b, f"ab.h5 --transpose {which}" if which else "ab.h5", dtype="f8")
+
+
+def factors():
+    a, b, c0 = gm.integers(rng, (37, 71)), gm.integers(rng, (71, 53)), gm.integers(rng, (37, 53))
+    poison = np.full((37, 53), np.nan)
+    gm.write("ab.h5", A=a, B=b, C=c0, poison=poison, u8=np.abs(c0).astype("u1"), wide=np.pad(c0, 2), be=c0.astype(">f4"))
+    gm.write("ab_chunked.h5", storage=dict(chunks=(10, 9), compression="gzip"), C=c0)
+    product("--alpha", -2.5 * (a @ b), "ab.h5 --alpha -2.5")
+    product("--alpha, --beta, --add", 2 * (a @ b) - 3 * c0, "ab.h5 --alpha=2 --beta=-3 --add ab.h5:/C")
+    product("--add alone adds C0 as it is", a @ b + c0, "ab.h5 --add ab.h5:/C")
+    product("--add of compressed data", a @ b + c0, "ab.h5 --beta 1 --add ab_chunked.h5")
+    product("--add of u8", a @ b + 0.5 * np.abs(c0), "ab.h5 --beta 0.5 --add ab.h5:/u8")
+    product("--add of big-endian data", a @ b + c0, "ab.h5 --beta 1 --add ab.h5:/be")
+    product("--add of a selection", a @ b + c0, "ab.h5 --beta 1 --add 'ab.h5:/wide[2:39,2:55]'")
+    product("--beta 0 reads no C0: NaN stays out", a @ b, "ab.h5 --beta 0 --add ab.h5:/poison")
+    product("--beta 1 reads C0: NaN comes in", poison, "ab.h5 --beta 1 --add ab.h5:/poison")
+    gm.write("nan.h5", A=np.full((37, 71), np.nan), B=b)
+    product("--alpha 0 reads neither A nor B", 4 * c0, "nan.h5 --alpha 0 --beta 4 --add ab.h5:/C")
+    gm.write("none.h5", A=np.ones((37, 0)), B=np.ones((0, 53)))
+    product("k = 0 with --add", 4 * c0, "none.h5 --beta 4 --add ab.h5:/C")
+
+
+def operands():
+    a, b = gm.integers(rng, (31, 45)), gm.integers(rng, (45, 29))
+    gm.write("ab.h5", A=a, B=b)
+    gm.write("a.h5", A=a, other=a + 1)
+    gm.write("b.h5", data=b, title="the only numbers are in data")
+    gm.write("odd name:1.h5", **{"group/sub group/x": a})
+    product("two files", a @ b, "a.h5 ab.h5:/B")
+    product("a bare file means its only numeric dataset", a @ b, "a.h5:/A b.h5")
+    product("a bare file means /A first", a @ b, "a.h5 b.h5:data")
+    product("blanks and a colon in names", a @ b, ["odd name:1.h5:/group/sub group/x", "b.h5"])
+    with h5py.File("links.h5", "w") as f:
+        f["A"] = h5py.ExternalLink("a.h5", "/A")
+        f["B"] = h5py.SoftLink("/real")
+        f["real"] = b
+    product("links", a @ b, "links.h5")
+    os.symlink("ab.h5", "symbolic.h5")
+    product("a symbolic link to the file", a @ b, "symbolic.h5")
+    product("options before operands, and --", a @ b, "--alpha 1 -- ab.h5")
+    _, ran = product("the same dataset twice", a @ a.T, "ab.h5:/A ab.h5:/A --transpose b --report r.json", 1)
+    if ran.code == 0:
+        with open("r.json") as file:
+            gm.ok(json.load(file)["bytes_read"] == a.nbytes, f"{device}: the same dataset twice is read once", ran)
+
+
+def selections():
+    a, b, s = gm.integers(rng, (40, 50)), gm.integers(rng, (60, 30)), gm.integers(rng, (5, 12, 14))
+    gm.write("s.h5", A=a, B=b, S=s)
+    gm.write("sc.h5", storage=dict(chunks=True, compression="gzip", shuffle=True), A=a, B=b, S=s)
+    for file in ("s.h5", "sc.h5"):
+        product(f"{file}: ranges", a[3:33, 10:40] @ b[5:35], [f"{file}:/A[3:33,10:40]", f"{file}:/B[5:35]"])
+        product(f"{file}: steps", a[::3, 1:50:2] @ b[:50:2, 3:], [f"{file}:/A[::3,1:50:2]", f"{file}:/B[:50:2,3:]"])
+        product(f"{file}: an index drops its dimension", s[2] @ s[:, 3, :].T, [f"{file}:/S[2,:,:]", f"{file}:/S[:,3,:]", "--transpose=b"])
+    product("selections of the same data that overlap", a[:20] @ a[10:30].T, ["s.h5:/A[:20]", "s.h5:/A[10:30]", "--transpose=b"])
+    product("an empty selection", np.zeros((0, 30)), ["s.h5:/A[7:7,:]", "s.h5:/B[:50]"])
+    for file in ("s.h5", "sc.h5"):
+        flat = s.reshape(5, -1)
+        product(f"{file}: --flatten", flat @ flat.T, f"{file}:/S {file}:/S --flatten --transpose b")
+        part = s[1:4, ::2, 2:9].reshape(3, -1)
+        product(f"{file}: --flatten of a selection", part @ part.T, [f"{file}:/S[1:4,::2,2:9]"] * 2 + ["--flatten", "--transpose=b"])
+
+
+def storages():
+    a, b = gm.integers(rng, (70, 90), dtype="f4"), gm.integers(rng, (90, 60), dtype="f4")
+    gm.write("b.h5", B=b)
+    ways = {
+        "contiguous": {}, "chunked": dict(chunks=(16, 32)), "chunks with a ragged edge": dict(chunks=(33, 41)),
+        "gzip and shuffle": dict(chunks=(70, 7), compression="gzip", shuffle=True), "checksummed": dict(chunks=(9, 90), fletcher32=True),
+        "big-endian": dict(dtype=">f4"), "big-endian, chunked, gzip": dict(dtype=">f4", chunks=(20, 20), compression="gzip"),
+        "scaled and offset": dict(dtype="i4", chunks=(20, 20), scaleoffset=0), "external": dict(external="raw.bin"),
+        "resizable": dict(maxshape=(None, None)),
+    }
+    for name, storage in ways.items():
+        gm.write("a.h5", storage=storage, A=a)
+        product(name, a @ b, "a.h5 b.h5")
+    with h5py.File("a.h5", "w") as f: # chunks that were never written hold the fill value
+        f.create_dataset("A", (70, 90), "f4", chunks=(35, 30), fillvalue=2)[:35, :30] = a[:35, :30]
+    product("chunks that are missing", gm.read("a.h5", "A") @ b, "a.h5 b.h5")
+    with h5py.File("a.h5", "w") as f:
+        f.create_dataset("A", (70, 90), "f4", fillvalue=3)
+    product("data never written", gm.read("a.h5", "A") @ b, "a.h5 b.h5")
+    with h5py.File("a.h5", "w", userblock_size=1024) as f:
+        f["A"] = a
+    product("a user block", a @ b, "a.h5 b.h5")
+    with h5py.File("a.h5", "w", userblock_size=1024) as f:
+        f.create_dataset("A", data=a, chunks=(16, 32))
+    product("a user block before chunks", a @ b, "a.h5 b.h5")
+    with h5py.File("a.h5", "w", libver="latest") as f:
+        f.create_dataset("A", data=a, chunks=(16, 32), maxshape=(None, 90))
+    product("the newest format of files", a @ b, "a.h5 b.h5")
+    compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    compact.set_layout(h5py.h5d.COMPACT)
+    with h5py.File("a.h5", "w") as f:
+        h5py.h5d.create(f.id, b"A", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((70, 90)), compact)
+        f["A"][...] = a
+    product("compact", a @ b, "a.h5 b.h5")
+    gm.write("top.h5", x=a[:30])
+    gm.write("bottom.h5", x=a[30:])
+    layout = h5py.VirtualLayout((70, 90), "f4")
+    layout[:30] = h5py.VirtualSource("top.h5", "x", (30, 90))
+    layout[30:] = h5py.VirtualSource("bottom.h5", "x", (40, 90))
+    with h5py.File("a.h5", "w") as f:
+        f.create_virtual_dataset("A", layout)
+    product("a virtual dataset", a @ b, "a.h5 b.h5")
+
+
+TYPES = {"u1": "u8", "i1": "i8", "u2": "u16", "i2": "i16", "u4": "u32", "i4": "i32", "f2": "f16", "f4": "f32", "f8": "f64"}
+
+
+def extremes(dtype, shape):
+    """Integers of the whole range of the type, small floats; products fit float64's 53 bits with a short k."""
+    if dtype[0] == "f":
+        return gm.integers(rng, shape, dtype=dtype)
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    x.flat[:2] = info.min, info.max
+    return x
+
+
+def types():
+    signs = gm.integers(rng, (33, 21), -1, 2, "i1") # exact with any of them
+    for dtype, name in TYPES.items():
+        a = extremes(dtype, (45, 33))
+        gm.write("ab.h5", A=a, B=signs.astype("f4" if dtype[0] == "f" else "i1"))
+        precision = "fp64" if dtype not in ("f2", "f4") else "fp32"
+        c, ran = product(f"{name}: {precision} by the data", (a.astype("f8") @ signs.astype("f8")), "ab.h5", dtype="f8" if precision == "fp64" else "f4")
+        if c is not None:
+            with h5py.File("c.h5", "r") as f:
+                gm.ok(f["C"].attrs.get("precision") == precision, f"{device}: {name}: attribute precision", dict(f["C"].attrs))
+        gm.write("ab.h5", A=a.astype(np.dtype(dtype).newbyteorder(">")), B=signs)
+        product(f"{name}: big-endian", (a.astype("f8") @ signs.astype("f8")), "ab.h5 --precision fp64", dtype="f8")
+    for one, two, dtype in (("f4", "f8", "f8"), ("f2", "f4", "f4"), ("u1", "f4", "f8"), ("i4", "f2", "f8"), ("u2", "i2", "f8"), ("f2", "f2", "f4")):
+        a, b = gm.integers(rng, (20, 30), 0, 7, one), gm.integers(rng, (30, 25), 0, 7, two)
+        gm.write("ab.h5", A=a, B=b)
+        product(f"{TYPES[one]} by {TYPES[two]}", a.astype("f8") @ b.astype("f8"), "ab.h5", dtype=dtype)
+
+
+def results():
+    """--precision and --type, each with each."""
+    a, b = rng.standard_normal((40, 300)).astype("f4"), rng.standard_normal((300, 35)).astype("f4")
+    gm.write("ab.h5", A=a, B=b)
+    want = a.astype("f8") @ b.astype("f8")
+    scale = np.linalg.norm(a.astype("f8"), axis=1)[:, None] * np.linalg.norm(b.astype("f8"), axis=0)
+    bounds = {"f8": 0.0, "f4": 6e-8, "f2": 4.9e-4} # of the rounding to the type of C
+    for precision, error in (("fp64", 3e-14), ("fp32", 1e-6), ("exact", 3e-14)):
+        for dtype in ("f8", "f4", "f2"):
+            product(f"--precision {precision} --type {TYPES[dtype]}", want, f"ab.h5 --precision {precision} --type {TYPES[dtype]}",
+                    dtype=dtype, bound=error + bounds[dtype], scale=scale)
+    gm.write("ab.h5", A=a.astype("f8") * 1.00000001, B=b)
+    product("--precision fp32 of f64 data", want, "ab.h5 --precision fp32", dtype="f4", bound=1e-6, scale=scale)
+    a, b = gm.integers(rng, (20, 30), 0, 300, "u2"), gm.integers(rng, (30, 10), 0, 300, "i2")
+    gm.write("ab.h5", A=a, B=b)
+    product("--precision exact of 16-bit integers", a.astype("f8") @ b, "ab.h5 --precision exact", dtype="f4")
+
+
+def accuracy():
+    """Uniform [0, 1) data are the hard case: every partial sum is large. The errors are relative to |A||B|, which here is C itself."""
+    for k in (128, 512, 1000, 4096, 8192):
+        a, b = rng.random((60, k)), rng.random((k, 50))
+        for dtype, precision, bound in (("f4", "fp32", 1e-6), ("f4", "exact", 6e-8), ("f8", "fp64", 3e-14)):
+            x, y = a.astype(dtype), b.astype(dtype)
+            gm.write("ab.h5", A=x, B=y)
+            product(f"uniform data, k = {k}: {precision}", x.astype("f8") @ y.astype("f8"), f"ab.h5 --precision {precision}", bound=bound)
+
+
+def grids():
+    a, b = gm.integers(rng, (290, 3000), dtype="f4"), gm.integers(rng, (3000, 310), dtype="f4")
+    gm.write("ab.h5", A=a, B=b, C=np.ones((290, 310), "f4"))
+    for grid, ranks in (("1x1x1", 1), ("2x1x1", 2), ("4x1x1", 4), ("1x4x1", 4), ("1x1x4", 4), ("2x1x2", 4), ("1x1x3", 3), ("5x1x1", 5)):
+        product(f"--grid {grid}", a @ b + 1, f"ab.h5 --grid {grid} --add ab.h5:/C", ranks)
+
+
+def not_finite():
+    a, b = gm.integers(rng, (30, 40)), gm.integers(rng, (40, 20))
+    a[3, 7], a[11, 0], b[5, 2] = np.nan, np.inf, -np.inf
+    gm.write("ab.h5", A=a, B=b)
+    with np.errstate(invalid="ignore"):
+        product("NaN and infinity go through", a @ b, "ab.h5")
+    gm.write("ab.h5", A=np.full((9, 1), 300.0), B=np.full((1, 9), 300.0))
+    product("overflow of --type f16 gives infinity", np.full((9, 9), np.inf), "ab.h5 --type f16", dtype="f2")
+
+
+def outputs():
+    a, b = gm.integers(rng, (64, 20)), gm.integers(rng, (20, 48))
+    gm.write("ab.h5", A=a, B=b)
+    for name, options, want in (
+            ("plain", "", (None, None, False)), ("--chunk", "--chunk 16,12", ((16, 12), None, False)),
+            ("--chunk beyond the edge", "--chunk 30,31", ((30, 31), None, False)),
+            ("--deflate", "--chunk 16,48 --deflate 5", ((16, 48), "gzip", False)),
+            ("--shuffle", "--chunk 64,8 --deflate 1 --shuffle", ((64, 8), "gzip", True))):
+        if product(name, a @ b, f"ab.h5 {options}")[0] is not None:
+            with h5py.File("c.h5", "r") as f:
+                c = f["C"]
+                gm.ok((c.chunks, c.compression, c.shuffle) == want, f"{device}: {name}: stored so", (c.chunks, c.compression, c.shuffle))
+    product("--deflate chooses a chunk", a @ b, "ab.h5 --deflate 3")
+    ran = gm.run(f"matmul ab.h5 --device {device} -o out.h5:/group/product")
+    gm.ok(ran.code == 0 and np.array_equal(gm.read("out.h5", "/group/product"), a @ b), f"{device}: -o FILE:DATASET", ran)
+    ran = gm.run(f"matmul ab.h5 --device {device} -o out.h5 --force --no-sync --no-verify")
+    with h5py.File("out.h5", "r") as f:
+        gm.ok(ran.code == 0 and list(f) == ["C"], f"{device}: --force replaces the whole file", ran, list(f))
+    os.makedirs("else/where", exist_ok=True)
+    gm.write("else/where/input.data.h5", A=a, B=b)
+    ran = gm.run(f"matmul else/where/input.data.h5 --device {device}", 2)
+    gm.ok(ran.code == 0 and np.array_equal(gm.read("else/where/input.data.matmul.h5"), a @ b), f"{device}: the default name, beside the input", ran,
+          *os.listdir("else/where"))
+
+
+def words():
+    """What a person and other programs are told."""
+    a = gm.integers(rng, (64, 64))
+    gm.write("ab.h5", A=a, B=a + 1)
+    before = gm.state()
+    ran = gm.run(f"matmul ab.h5 --device {device} -o said.h5 --alpha 2 -q --report r.json", 2)
+    gm.ok(ran.code == 0 and not ran.err, f"{device}: -q: nothing on stderr", ran)
+    changed = set(gm.difference(before, gm.state()))
+    gm.ok(changed <= {"./said.h5: is new", "./r.json: is new", "./r.json: was changed"}, f"{device}: nothing but the output and the report is written", *changed)
+    provenance()
+    report()
+    before = gm.state()
+    ran = gm.run(f"matmul ab.h5 --device {device} -o planned.h5 --plan", 2)
+    gm.ok(ran.code == 0 and ran.out and gm.state() == before, f"{device}: --plan touches nothing", ran, *gm.difference(before, gm.state()))
+    gm.ok(all(word in ran.out for word in ("grid", "memory", "2x1x1")) or "1x2x1" in ran.out, f"{device}: --plan tells the grid and the memory", ran)
+    before = gm.state()
+    ran = gm.run(f"matmul nofile.h5 --device {device} --plan")
+    gm.ok(ran.code == 3 and gm.state() == before, f"{device}: --plan of what cannot be", ran)
+
+
+def provenance():
+    with h5py.File("said.h5", "r") as f:
+        told = {name: str(value) for name, value in f["C"].attrs.items()}
+    for name, word in (("operation", "matmul"), ("version", "."), ("command", "--alpha 2"), ("options", "alpha"), ("inputs", "ab.h5"),
+                       ("precision", "fp64"), ("verification", "passed"), ("verification_residual", "."), ("verification_threshold", ".")):
+        gm.ok(word in told.get(name, ""), f"{device}: the output says its {name}", told)
+
+
+REPORT = """operation version command started init_s wall_s sync_s exit ranks hosts devices inputs output options plan phases peak_host_bytes
+peak_device_bytes flop bytes_read bytes_written rates verification results schema""".split()
+
+
+def report():
+    try:
+        with open("r.json") as file:
+            r = json.load(file)
+    except (OSError, ValueError) as why:
+        gm.ok(False, f"{device}: --report writes JSON", why)
+        return
+    missing = [key for key in REPORT if key not in r]
+    gm.ok(not missing, f"{device}: --report has every key", missing)
+    faults = []
+    for where, keys in {"inputs.0": "file dataset selection type shape bytes", "devices.0": "rank host kind name uuid pci",
+                        "phases": "open read to_device compute exchange from_device write verify", "phases.read": "min median max",
+                        "rates": "tflops compute_tflops read_gbs write_gbs", "verification": "method residual threshold passed"}.items():
+        part = r
+        for step in where.split("."):
+            part = part[int(step)] if isinstance(part, list) else part.get(step, {})
+        faults += [f"{where}.{key}" for key in keys.split() if key not in part]
+    gm.ok(not faults, f"{device}: --report has every key of every part", faults, json.dumps(r)[:2000])
+    facts = {"schema": "gpumem.report/1", "operation": "matmul", "exit": 0, "ranks": 2, "flop": 2 * 64**3, "bytes_written": 64 * 64 * 8}
+    wrong = [f"{key} is {r.get(key)}, expected {value}" for key, value in facts.items() if r.get(key) != value]
+    gm.ok(not wrong, f"{device}: --report has the right numbers", *wrong)
+    verification = r.get("verification") or {}
+    gm.ok(verification.get("passed") is True and 0 <= verification.get("residual", 1) <= verification.get("threshold", 0) < 1e-9,
+          f"{device}: --report tells of the check", verification)
+
+
+def help_and_version():
+    for arguments, word in (("--help", "matmul"), ("matmul --help", "--precision"), ("compare -h", "--tolerance"), ("--version", "gpumem")):
+        alone = gm.run(arguments)
+        gm.ok(alone.code == 0 and word in alone.out and not alone.err, arguments, alone)
+        several = gm.run(arguments, 2)
+        gm.ok(several.code == 0 and several.out == alone.out, f"{arguments}: once under mpirun", several)
+
+
+for device in gm.devices():
+    for part in (shapes, transposes, factors, operands, selections, storages, types, results, accuracy, grids, not_finite, outputs, words):
+        part()
+        for entry in os.listdir(): # each part starts from an empty folder
+            if os.path.isfile(entry):
+                os.remove(entry)
+help_and_version()
+gm.done()

@@ -1,0 +1,144 @@
+#!/usr/bin/env -S python3 -B
+"""One rank of three fails, or a signal comes: all leave together within 10 s, with one exit code and one message, and leave nothing behind.
+
+Rank 1 is made to fail by the script that starts it: in another folder, where relative names mean other files or none; or under a limit."""
+import os
+import shutil
+import signal
+import time
+
+import gm
+from gm import h5py, np
+
+RANKS, WITHIN = 3, 10
+rng = np.random.default_rng(5)
+
+
+# --- What rank 1 finds ---
+
+def make_inputs():
+    """The same names in ".", where ranks 0 and 2 work, and below broken/, where rank 1 does; its chunks in the middle are damaged."""
+    a, b = rng.random((900, 1200)), rng.random((1200, 800))
+    gm.write("plain.h5", A=a, B=b)
+    gm.write("packed.h5", storage=dict(chunks=(100, 100), compression="gzip", compression_opts=1), A=a, B=b)
+    gm.write("tall.h5", A=np.ones((2000, 3)), B=np.ones((3, 1000))) # a product of 16 MB
+    os.makedirs("broken")
+    os.makedirs("nothing")
+    for name in ("plain.h5", "packed.h5", "tall.h5"):
+        shutil.copy(name, "broken")
+    with h5py.File("broken/packed.h5", "r") as f:
+        bad = [f[name].id.get_chunk_info(i) for name in "AB" for i in range(f[name].id.get_num_chunks() // 2 - 6, f[name].id.get_num_chunks() // 2 + 6)]
+    with open("broken/packed.h5", "r+b") as file:
+        for chunk in bad:
+            file.seek(chunk.byte_offset)
+            file.write(os.urandom(chunk.size))
+    os.truncate("broken/plain.h5", os.path.getsize("plain.h5") - 3000000)
+
+
+ELSEWHERE = {where: gm.wrapper(f"in_{where}", f'[ $rank = 1 ] && cd {where}\nexec "$program" "$@"') for where in ("nothing", "broken")}
+# Room for the files that MPI shares memory through, none for the rank's part of the output.
+SMALL_FILES = gm.wrapper("small_files", '[ $rank = 1 ] && ulimit -f 6000\nexec "$program" "$@"')
+
+
+def leaves(title, code, pattern, arguments, program, ranks=RANKS):
+    before = gm.state()
+    ran = gm.run(arguments, ranks, 30, program)
+    after = gm.state()
+    faults = gm.faults_of_refusal(ran, code, pattern, WITHIN) + gm.difference(before, after)
+    for path in after.keys() - before.keys():
+        if os.path.isfile(path):
+            os.remove(path)
+    gm.ok(not faults, f"{title} ({code})", *faults, ran)
+
+
+def matmul_fails():
+    for grid in ("3x1x1", "1x3x1", "1x1x3"):
+        how = f"--grid {grid} --device {device} -o {os.getcwd()}/c.h5"
+        leaves(f"{device}: matmul {grid}: no input on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}", ELSEWHERE["nothing"])
+        leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}", ELSEWHERE["broken"])
+        leaves(f"{device}: matmul {grid}: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
+               f"matmul packed.h5 {how} --piece 64K", ELSEWHERE["broken"])
+    leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on", f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --device {device}",
+           ELSEWHERE["nothing"])
+    leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
+           f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
+    need = virtual_memory()
+    leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on", f"matmul plain.h5 -o c.h5 --device {device} --piece 256M --depth 3",
+           gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"'))
+
+
+def virtual_memory():
+    """Bytes of address space that a tiny product takes at its peak."""
+    gm.write("tiny.h5", A=np.ones((8, 8)), B=np.ones((8, 8)))
+    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force")), 0
+    while child.poll() is None:
+        try:
+            with open(f"/proc/{child.pid}/status") as file:
+                peak = max([peak] + [int(line.split()[1]) * 1024 for line in file if line.startswith("VmPeak")])
+        except OSError:
+            break
+        time.sleep(0.002)
+    gm.finish(child, 20)
+    return peak
+
+
+def others_fail():
+    leaves("compare: no input on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/A packed.h5:/A", ELSEWHERE["nothing"])
+    leaves("compare: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/B plain.h5:/B", ELSEWHERE["broken"])
+    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A", ELSEWHERE["broken"])
+    leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on", "gen matrices here/g.h5 --size 500", ELSEWHERE["nothing"])
+    leaves("gen: one rank may not write so much", 4, r"g\.h5.*File too large.*rank 1 on", "gen matrices g.h5 --size 2000", SMALL_FILES)
+
+
+# --- Signals ---
+
+def make_endless():
+    """Matrices of zeros that take no room, whose product takes hours."""
+    with h5py.File("endless.h5", "w") as f:
+        f.create_dataset("A", (3000, 4000000), "f4", chunks=(100, 10000))
+        f.create_dataset("B", (4000000, 3000), "f4", chunks=(10000, 100))
+
+
+def stopped(title, code, ranks, number, times=1):
+    """A signal to what the user started, in the middle of a product."""
+    before = gm.state()
+    child = gm.start(gm.command_line(f"matmul endless.h5 -o c.h5 --device {device} --host-memory 200M", ranks, 60))
+    started = time.monotonic()
+    while not any(".tmp" in name for name in os.listdir()) and time.monotonic() - started < 20 and child.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1)
+    signalled = time.monotonic()
+    running = child.poll() is None
+    for _ in range(times if running else 0):
+        os.kill(child.pid, number)
+        time.sleep(0.02)
+    ran = gm.finish(child, 20, signalled)
+    after = gm.state()
+    faults = [] if running else ["it ended by itself"]
+    faults += [f"exit code {ran.code}, expected {code}"] if ran.code != code else []
+    faults += [f"took {ran.seconds:.1f} s"] if ran.seconds > WITHIN else []
+    faults += gm.difference(before, after) if times == 1 else []
+    if code == 75 and times == 1:
+        faults += [] if len(ran.errors) == 1 and "signal" in ran.err else ["not one message about the signal"]
+    for path in after.keys() - before.keys():
+        if os.path.isfile(path):
+            os.remove(path)
+    gm.ok(not faults, f"{device}: {title}", *faults, ran)
+
+
+def signals():
+    make_endless()
+    stopped("USR2 to mpirun: all ranks stop (75)", 75, RANKS, signal.SIGUSR2)
+    for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
+        stopped(f"{number.name} to the program alone: it stops (75)", 75, 1, number)
+    stopped("a second TERM stops it at once (75)", 75, 1, signal.SIGTERM, 2)
+    os.remove("endless.h5")
+
+
+make_inputs()
+os.makedirs("here")
+for device in gm.devices():
+    matmul_fails()
+    signals()
+others_fail()
+gm.done()

@@ -1,0 +1,38 @@
+#!/usr/bin/env -S python3 -B
+"""info: ranks, devices and libraries; what a file holds."""
+import re
+
+import gm
+from gm import h5py, np
+
+for ranks in (1, 3):
+    ran = gm.run("info", ranks)
+    gm.ok(ran.code == 0 and not ran.errors, f"info on {ranks} ranks", ran)
+    gm.ok(re.match(rf"{ranks} ranks? on 1 host\n", ran.out), "ranks and hosts", ran)
+    gm.ok(re.search(rf"^cpu  \S.*\n  seen by +\S+, rank{''.join(f' {r}' for r in range(ranks))}$", ran.out, re.M), "the processor, once", ran)
+    gm.ok(all(re.search(rf"^  {name} +\S*\d+\.\d+", ran.out, re.M) for name in ("HDF5", "hwloc", "jansson")), "versions", ran)
+    gm.ok("OpenBLAS" in ran.out and "MPI" in ran.out and re.search("^  CUDA  ", ran.out, re.M), "BLAS, MPI, CUDA", ran)
+    gm.ok(len(re.findall(r"^\d+ +\S+ +[1-9]\d* ", ran.out, re.M)) == ranks, "processors of each rank", ran)
+
+with h5py.File("f.h5", "w") as file:
+    file["a"] = np.zeros((3, 4), ">f4")
+    file["deep/er/b"] = np.int8(3)
+    file.create_dataset("c", (8, 22, 26), "u2", chunks=(1, 22, 26), compression="gzip", shuffle=True)
+    file["text"] = "words"
+    file["none"] = np.zeros((0, 5))
+for ranks in (1, 2):
+    ran = gm.run("info f.h5", ranks)
+    lines = {line.split()[0]: line for line in ran.out.splitlines()}
+    gm.ok(ran.code == 0 and list(lines) == ["/a", "/c", "/deep/er/b", "/none", "/text"], f"a file on {ranks} ranks: its datasets", ran)
+    gm.ok(re.search(r"float32 big-endian +3x4 +contiguous", lines.get("/a", "")) and re.search(r"int8 +scalar", lines.get("/deep/er/b", ""))
+          and re.search(r"uint16 +8x22x26 +chunked 1x22x26.*shuffle.*deflate", lines.get("/c", "")) and " 0x5 " in lines.get("/none", ""),
+          "types, shapes, layouts", ran)
+
+with open("bad.h5", "w") as file:
+    file.write("no HDF5")
+for name in ("bad.h5", "nofile.h5"):
+    for ranks in (1, 2):
+        ran = gm.run(f"info {name}", ranks)
+        faults = gm.faults_of_refusal(ran, 3, name)
+        gm.ok(not faults, f"refused: {name}, {ranks} ranks", ran, *faults)
+gm.done()

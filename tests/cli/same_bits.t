@@ -1,0 +1,40 @@
+#!/usr/bin/env -S python3 -B
+"""The bits of C are the same for any number of ranks and threads, any grid, any limit on memory and any pieces, on one kind of device."""
+import hashlib
+
+import gm
+from gm import np
+
+rng = np.random.default_rng(3)
+
+# Ranks and options. What is not said is the program's choice.
+WAYS = [(1, "--threads 2"), (2, "--threads 1"), (3, ""), (4, "--threads 1"), (8, ""), (3, "--grid 1x1x3"), (4, "--grid 1x2x2"), (4, "--grid 4x1x1"),
+        (8, "--grid 2x2x2"), (1, "--device-memory 4M --host-memory 6M"), (2, "--host-memory 5M --threads 2"), (1, "--piece 10000 --depth 2"),
+        (3, "--piece 100K --depth 5")]
+FEW = [(1, "--threads 2"), (2, ""), (3, "--grid 1x1x3"), (8, "--grid 2x1x4"), (4, "--grid 1x1x4 --host-memory 5M"), (1, "--device-memory 4M --host-memory 6M"),
+       (2, "--piece 10000")]
+
+
+def bits(arguments, ranks=1):
+    """A digest of the bits of C; on failure the run."""
+    ran = gm.run(f"matmul ab.h5 -o c.h5 --force --no-sync --device {device} {arguments}", ranks)
+    return (hashlib.sha256(gm.read("c.h5").tobytes()).hexdigest() if ran.code == 0 else ""), ran
+
+
+def same(title, precision, ways):
+    first, ran = bits(f"--precision {precision} --threads 1")
+    gm.ok(first, f"{device}: {title}, {precision}: 1 rank, 1 thread", ran)
+    for ranks, options in ways:
+        digest, ran = bits(f"--precision {precision} {options}", ranks)
+        gm.ok(digest and digest == first, f"{device}: {title}, {precision}: {ranks} ranks {options}", ran)
+
+
+for device in gm.devices():
+    for m, n, k, ways in ((700, 900, 1100, WAYS), (45, 33, 60000, FEW)):
+        a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+        gm.write("ab.h5", A=a, B=b)
+        same(f"{m} x {n} x {k}", "fp64", ways)
+        gm.write("ab.h5", A=a.astype("f4"), B=b.astype("f4"))
+        for precision in ("fp32", "exact"):
+            same(f"{m} x {n} x {k}", precision, ways if precision == "fp32" else FEW)
+gm.done()

@@ -1,0 +1,46 @@
+#!/usr/bin/env -S python3 -B
+"""Start-up: comparing two tiny datasets on 2 ranks takes little more than an MPI program that does nothing."""
+import os
+import shutil
+import statistics
+import subprocess
+
+import gm
+from gm import np
+
+ALLOWED, RUNS, ATTEMPTS = 0.3, 5, 3 # seconds; a machine that is busy with something else gets another chance
+
+
+def empty_program():
+    """tests/empty_mpi of the build, else compiled here."""
+    built = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/empty_mpi")
+    if os.access(built, os.X_OK):
+        return built
+    mpicc = shutil.which("mpicc")
+    if not mpicc or subprocess.run([mpicc, os.path.join(gm.SOURCE, "tests/empty_mpi.c"), "-o", "empty_mpi"]).returncode != 0:
+        gm.skip_all("no tests/empty_mpi, and no mpicc to make it with")
+    return os.path.abspath("empty_mpi")
+
+
+def medians(programs):
+    """Median seconds of each, run in turn so that both meet the same moods of the machine."""
+    seconds = [[] for _ in programs]
+    for _ in range(RUNS):
+        for one, (program, arguments) in zip(seconds, programs):
+            ran = gm.run(arguments, 2, 20, program)
+            if ran.code != 0:
+                gm.ok(False, "it runs", ran)
+                gm.done()
+            one.append(ran.seconds)
+    return [statistics.median(one) for one in seconds]
+
+
+gm.write("xy.h5", x=np.ones((8, 8)), y=np.ones((8, 8)))
+programs = [(empty_program(), ""), (gm.PROGRAM, "compare xy.h5:/x xy.h5:/y")]
+for attempt in range(ATTEMPTS):
+    empty, compare = medians(programs)
+    gm.note(f"empty MPI program {empty:.3f} s, compare {compare:.3f} s")
+    if compare - empty <= ALLOWED:
+        break
+gm.ok(compare - empty <= ALLOWED, f"{compare - empty:.3f} s more than an empty MPI program, at most {ALLOWED} s")
+gm.done()

@@ -1,0 +1,468 @@
+/* io_output.c - outputs: refused names, files written in pieces and read back, failures that leave nothing behind. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "io/describe.h"
+#include "io/output.h"
+#include "io/reader.h"
+#include "tests/io_each.h"
+
+static gm_output_record record;
+
+/* Files in the test's folder, hidden ones too, whose name has this in it. */
+static int count_files(const char *part)
+{
+    DIR *folder = opendir(own(""));
+    struct dirent *entry;
+    int count = 0;
+
+    while (folder && (entry = readdir(folder)))
+        count += strstr(entry->d_name, part) != NULL;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static void start(const char *name, int force)
+{
+    memset(&record, 0, sizeof record);
+    strcpy(record.file, own(name));
+    record.force = force;
+    record.sync = 1;
+}
+
+static gm_output_dataset *add(const char *name, gm_dtype type, int rank, const int64_t *dims)
+{
+    gm_output_dataset *dataset = &record.dataset[record.datasets++];
+
+    strcpy(dataset->name, name);
+    dataset->type = type;
+    dataset->rank = rank;
+    for (int d = 0; d < rank; d++)
+        dataset->dims[d] = dims[d];
+    return dataset;
+}
+
+static void touch(const char *name)
+{
+    FILE *file = fopen(own(name), "w");
+
+    if (file)
+        fclose(file);
+}
+
+static void check_names(void)
+{
+    char longer[400];
+    gm_dataset input;
+    struct stat st;
+    hid_t file = make_file("input.h5");
+    const hsize_t three = 3;
+
+    put_dataset(file, "/d", H5T_NATIVE_INT, 1, &three, H5P_DEFAULT, H5T_NATIVE_INT, (int[3]){0});
+    H5Fclose(file);
+    touch("there.h5");
+    mkdir(own("folder"), 0777);
+    tap_ok(symlink("nowhere", own("dangling.h5")) == 0 && symlink("there.h5", own("link.h5")) == 0
+               && symlink("input.h5", own("input_link.h5")) == 0 && link(own("input.h5"), own("hard.h5")) == 0 && mkfifo(own("fifo"), 0600) == 0,
+           "files to try");
+    tap_ok(gm_describe(own("input.h5"), NULL, &input) == GM_OK, "an input");
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+
+    succeeds(gm_output_check(own("new.h5"), 0, 1000, &input, 1), "a new name");
+    succeeds(gm_output_check("new.h5", 0, 0, NULL, 0), "a new name in the working folder");
+    fails(gm_output_check(own("there.h5"), 0, 0, &input, 1), GM_EOUTPUT, "exists already, expected a new name or --force", "exists");
+    succeeds(gm_output_check(own("there.h5"), 1, 0, &input, 1), "exists, with force");
+    fails(gm_output_check(own("input.h5"), 1, 0, &input, 1), GM_EOUTPUT, "is one of the inputs", "input");
+    fails(gm_output_check(own("input_link.h5"), 1, 0, &input, 1), GM_EOUTPUT, "is one of the inputs", "input by a link");
+    fails(gm_output_check(own("hard.h5"), 1, 0, &input, 1), GM_EOUTPUT, "is one of the inputs", "input by another name");
+    fails(gm_output_check(own("dangling.h5"), 1, 0, NULL, 0), GM_EOUTPUT, "symbolic link", "dangling link");
+    fails(gm_output_check(own("link.h5"), 1, 0, NULL, 0), GM_EOUTPUT, "symbolic link", "link");
+    fails(gm_output_check(own("fifo"), 1, 0, NULL, 0), GM_EOUTPUT, "not an ordinary file", "fifo");
+    fails(gm_output_check(own("folder"), 1, 0, NULL, 0), GM_EOUTPUT, "is a folder", "folder");
+    fails(gm_output_check(own("folder/"), 1, 0, NULL, 0), GM_EOUTPUT, "name of a folder", "slash");
+    fails(gm_output_check("", 1, 0, NULL, 0), GM_EUSAGE, "empty", "no name");
+    fails(gm_output_check(own("absent/c.h5"), 0, 0, NULL, 0), GM_EOUTPUT, "does not exist", "missing folder");
+    fails(gm_output_check(own("there.h5/c.h5"), 0, 0, NULL, 0), GM_EOUTPUT, "Not a directory", "a file for a folder");
+    fails(gm_output_check(own(longer), 0, 0, NULL, 0), GM_EOUTPUT, "File name too long", "long name");
+    fails(gm_output_check(own("big.h5"), 0, INT64_C(1) << 60, NULL, 0), GM_EOUTPUT, "needs 1", "room");
+    fails(gm_output_check("/proc/self/c.h5", 0, 0, NULL, 0), GM_EOUTPUT, "/proc/self", "a folder that takes no files");
+    if (geteuid() == 0) {
+        tap_skip("root may write everywhere", "a folder without permission");
+    } else {
+        chmod(own("folder"), 0555);
+        fails(gm_output_check(own("folder/c.h5"), 0, 0, NULL, 0), GM_EOUTPUT, "Permission denied", "a folder without permission");
+    }
+    tap_ok(stat(own("there.h5"), &st) == 0 && st.st_size == 0, "nothing was touched");
+}
+
+/* Writes every dataset of the record in rectangles; elements are their flat index (type I32 and F64). */
+static int write_all(int64_t step_rows, int64_t step_cols, size_t gap)
+{
+    gm_output *output = NULL;
+    int status = gm_output_open(&record, &output);
+
+    for (int i = 0; i < record.datasets && !status; i++) {
+        const gm_output_dataset *d = &record.dataset[i];
+        int64_t rows = d->rank ? d->dims[0] : 1, cols = 1;
+        size_t size = gm_dtype_size(d->type);
+
+        for (int k = 1; k < d->rank; k++)
+            cols *= d->dims[k];
+        for (int64_t row = 0; row < rows && !status; row += step_rows) {
+            for (int64_t col = 0; col < cols && !status; col += step_cols) {
+                int64_t m = gm_min(step_rows, rows - row), n = gm_min(step_cols, cols - col);
+                size_t pitch = (size_t)n * size + gap;
+                char *block = malloc((size_t)m * pitch);
+
+                for (int64_t r = 0; r < m; r++) {
+                    for (int64_t c = 0; c < n; c++) {
+                        int32_t flat = (int32_t)((row + r) * cols + col + c);
+                        double real = flat;
+
+                        if (d->big_endian)
+                            flat = (int32_t)__builtin_bswap32((uint32_t)flat);
+                        memcpy(block + (size_t)r * pitch + (size_t)c * size, d->type == GM_I32 ? (void *)&flat : (void *)&real, size);
+                    }
+                }
+                status = gm_output_write(output, i, row, m, col, n, block, pitch);
+                free(block);
+            }
+        }
+    }
+    if (!status)
+        status = gm_output_close(output);
+    else
+        gm_output_close(output);
+    return status;
+}
+
+/* Wrong elements of dataset i under the final name. */
+static int64_t read_back(int i)
+{
+    const gm_output_dataset *d = &record.dataset[i];
+    char text[2 * GM_PATH_MAX];
+    gm_dataset found;
+    gm_reader *reader = NULL;
+    int64_t rows, cols, wrong = 0;
+    char *all = NULL;
+
+    snprintf(text, sizeof text, "%s:%s", record.file, d->name);
+    if (gm_describe(text, NULL, &found) || found.type != d->type || found.rank != d->rank || gm_reader_open(&found, &reader))
+        return 1;
+    wrong += (found.layout == GM_CHUNKED) != d->chunked;
+    wrong += found.filters != (d->shuffle != 0) + (d->deflate != 0);
+    gm_dataset_matrix(&found, &rows, &cols);
+    all = malloc((size_t)(rows * cols) * gm_dtype_size(d->type) + 1);
+    if (gm_reader_read(reader, 0, rows, 0, cols, all, (size_t)cols * gm_dtype_size(d->type)))
+        wrong++;
+    for (int64_t k = 0; k < rows * cols; k++) {
+        int32_t flat;
+        double real;
+
+        if (d->type == GM_I32) {
+            memcpy(&flat, all + k * 4, 4);
+            wrong += (found.swap ? (int32_t)__builtin_bswap32((uint32_t)flat) : flat) != k;
+        } else {
+            memcpy(&real, all + k * 8, 8);
+            wrong += real != (double)k;
+        }
+    }
+    free(all);
+    gm_reader_close(reader);
+    return wrong;
+}
+
+static void check_round(const char *what, int64_t step_rows, int64_t step_cols, size_t gap)
+{
+    double seconds = -1;
+    int64_t wrong = 0;
+
+    if (!succeeds(gm_output_create(&record), what))
+        return;
+    tap_ok(access(record.file, F_OK) != 0 && access(record.temporary, F_OK) == 0, "not there before it is finished");
+    succeeds(write_all(step_rows, step_cols, gap), "written");
+    succeeds(gm_output_finish(&record, NULL, 0, &seconds), "finished");
+    for (int i = 0; i < record.datasets; i++)
+        wrong += read_back(i);
+    tap_ok(wrong == 0 && seconds >= 0, "%s: read back", what);
+    tap_ok(count_files(".tmp") == 0 && count_files(".raw") == 0, "no temporary file is left");
+}
+
+static void check_forms(void)
+{
+    static const int64_t matrix[2] = {70, 333}, stack[3] = {9, 20, 31}, none[2] = {0, 7}, vector[1] = {1000}, chunk[3] = {2, 7, 31};
+    gm_output_dataset *d;
+    struct stat st;
+    mode_t mask = umask(027);
+
+    start("contiguous.h5", 0);
+    add("/C", GM_F64, 2, matrix);
+    add("/deep/er/d", GM_I32, 3, stack)->big_endian = 1;
+    add("/none", GM_F64, 2, none);
+    add("/scalar", GM_F64, 0, NULL);
+    add("/vector", GM_I32, 1, vector);
+    check_round("contiguous", 11, 100, 0);
+    tap_ok(stat(record.file, &st) == 0 && (st.st_mode & 0777) == 0640, "permissions by the mask");
+    umask(mask);
+    fails(gm_output_finish(&record, NULL, 0, NULL), GM_EOUTPUT, "cannot be opened again", "finished twice");
+
+    start("whole.h5", 0);
+    add("/C", GM_F64, 2, matrix);
+    check_round("whole rows with a gap", 70, 333, 16);
+
+    start("chunked.h5", 0);
+    d = add("/chunked", GM_I32, 3, stack);
+    d->chunked = 1;
+    memcpy(d->chunk, chunk, sizeof chunk);
+    d->deflate = 4;
+    d->shuffle = 1;
+    d->big_endian = 1;
+    add("/plain", GM_F64, 2, matrix);
+    add("/auto", GM_F64, 2, matrix)->deflate = 1;
+    d = add("/none", GM_F64, 2, none);
+    d->chunked = 1;
+    d->chunk[0] = d->chunk[1] = 4;
+    d = add("/large_chunk", GM_I32, 1, vector);
+    d->chunked = 1;
+    d->chunk[0] = 5000;
+    check_round("chunked beside plain", 4, 50, 8);
+
+    gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + 20000); /* blocks of a few chunks only */
+    start("small.h5", 0);
+    d = add("/chunked", GM_I32, 3, stack);
+    d->chunked = 1;
+    d->chunk[0] = 2;
+    d->chunk[1] = 6;
+    d->chunk[2] = 5;
+    d->shuffle = 1;
+    check_round("chunked, with little memory", 9, 1000, 0);
+    gm_memory_set_cap(GM_HOST, 8192);
+    start("none.h5", 0);
+    d = add("/chunked", GM_I32, 3, stack);
+    d->chunked = 1;
+    memcpy(d->chunk, stack, sizeof stack);
+    gm_output_create(&record);
+    write_all(9, 1000, 0);
+    fails(gm_output_finish(&record, NULL, 0, NULL), GM_EDEVICE, "--host-memory", "no memory for a chunk");
+    gm_memory_set_cap(GM_HOST, INT64_MAX);
+    tap_ok(count_files("none.h5") == 0, "nothing is left of it");
+}
+
+static void check_force(void)
+{
+    static const int64_t vector[1] = {10};
+
+    start("meanwhile.h5", 0);
+    add("/v", GM_I32, 1, vector);
+    gm_output_create(&record);
+    write_all(10, 1, 0);
+    touch("meanwhile.h5");
+    fails(gm_output_finish(&record, NULL, 0, NULL), GM_EOUTPUT, "has come into being meanwhile", "a file that came between");
+    tap_ok(count_files("meanwhile.h5") == 1, "is left alone, and nothing else stays");
+    start("meanwhile.h5", 1);
+    add("/v", GM_I32, 1, vector);
+    gm_output_create(&record);
+    write_all(10, 1, 0);
+    succeeds(gm_output_finish(&record, NULL, 0, NULL), "with force");
+    tap_ok(read_back(0) == 0 && count_files("meanwhile.h5") == 1, "it is replaced");
+}
+
+static void check_bad(void)
+{
+    static const int64_t vector[1] = {10}, huge[2] = {INT64_C(1) << 40, INT64_C(1) << 40}, large[1] = {INT64_C(1) << 33};
+    gm_output *output = NULL;
+    int value = 0;
+
+    start("bad.h5", 0);
+    add("/a", GM_I32, 1, vector);
+    add("/a/b", GM_I32, 1, vector);
+    fails(gm_output_create(&record), GM_EOUTPUT, "bad.h5:/a/b: cannot be created", "a dataset for a group");
+    start("bad.h5", 0);
+    add("/a", GM_I32, 2, huge);
+    fails(gm_output_create(&record), GM_EOUTPUT, "2^63", "too large");
+    start("bad.h5", 0);
+    add("/a", GM_I32, 1, large)->chunked = 1;
+    record.dataset[0].chunk[0] = large[0];
+    fails(gm_output_create(&record), GM_EUSAGE, "less than 4 GiB", "a chunk that is too large");
+    record.dataset[0].chunk[0] = 0;
+    fails(gm_output_create(&record), GM_EUSAGE, "expected 1 or more", "a chunk of nothing");
+    start("absent/bad.h5", 0);
+    add("/a", GM_I32, 1, vector);
+    fails(gm_output_create(&record), GM_EOUTPUT, "No such file", "a missing folder");
+    tap_ok(count_files("bad.h5") == 0, "nothing is left of them");
+
+    start("bad.h5", 0);
+    add("/a", GM_I32, 1, vector);
+    gm_output_create(&record);
+    succeeds(gm_output_open(&record, &output), "open");
+    fails(gm_output_write(output, 0, 9, 2, 0, 1, &value, 4), GM_EINTERNAL, "lie outside", "rows beyond the end");
+    fails(gm_output_write(output, 1, 0, 1, 0, 1, &value, 4), GM_EINTERNAL, "lie outside", "a dataset that is not there");
+    succeeds(gm_output_close(output), "close");
+    gm_output_discard(&record);
+    gm_output_discard(&record);
+    fails(gm_output_open(&record, &output), GM_EOUTPUT, "cannot be opened for writing", "after it was discarded");
+    succeeds(gm_output_close(NULL), "no output");
+    tap_ok(count_files("bad.h5") == 0, "discarded");
+}
+
+/* A limit on the size of files stands for a full disk. */
+static void check_full(void)
+{
+    static const int64_t matrix[2] = {100, 1000};
+    struct rlimit old, limit;
+
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    start("full.h5", 0);
+    add("/C", GM_F64, 2, matrix);
+    gm_output_create(&record);
+    limit = old;
+    limit.rlim_cur = 400000;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    fails(write_all(10, 1000, 0), GM_EOUTPUT, "failed: File too large, expected room for 781", "no space");
+    gm_output_discard(&record);
+    start("full.h5", 0);
+    add("/C", GM_F64, 2, matrix);
+    fails(gm_output_create(&record), GM_EOUTPUT, "full.h5: cannot be created", "no space at the start");
+    setrlimit(RLIMIT_FSIZE, &old);
+
+    start("full.h5", 0);
+    add("/C", GM_F64, 2, matrix)->chunked = 1;
+    record.dataset[0].chunk[0] = record.dataset[0].chunk[1] = 100;
+    gm_output_create(&record);
+    write_all(100, 1000, 0);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    fails(gm_output_finish(&record, NULL, 0, NULL), GM_EOUTPUT, "full.h5", "no space at the end");
+    setrlimit(RLIMIT_FSIZE, &old);
+    tap_ok(count_files("full.h5") == 0, "nothing is left of it");
+}
+
+static void check_attributes(void)
+{
+    static const int64_t vector[1] = {10};
+    char *text = malloc(200001), *back = NULL;
+    gm_attribute attributes[] = {
+        {"note", GM_ATTRIBUTE_TEXT, "Größe \"1\"", 0, 0},
+        {"alpha", GM_ATTRIBUTE_REAL, NULL, 0.1, 0},
+        {"count", GM_ATTRIBUTE_INTEGER, NULL, 0, INT64_C(1) << 40},
+        {"long", GM_ATTRIBUTE_TEXT, text, 0, 0},
+        {"long2", GM_ATTRIBUTE_TEXT, text, 0, 0},
+        {"empty", GM_ATTRIBUTE_TEXT, "", 0, 0},
+    };
+    hid_t file, set, id, type;
+    double real = 0;
+    int64_t integer = 0;
+
+    for (int i = 0; i < 200000; i += 2)
+        memcpy(text + i, "\xc3\xa4", 2);
+    memmove(text + 1, text, 199999);
+    text[0] = 'x'; /* so that 60 KiB end inside a character */
+    text[199999] = text[200000] = '\0';
+    start("attributes.h5", 0);
+    add("/a", GM_I32, 1, vector);
+    add("/b", GM_I32, 1, vector)->deflate = 1;
+    gm_output_create(&record);
+    write_all(10, 1, 0);
+    succeeds(gm_output_finish(&record, attributes, 6, NULL), "attributes");
+    file = H5Fopen(own("attributes.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    set = H5Dopen2(file, "/b", H5P_DEFAULT);
+    id = H5Aopen(set, "alpha", H5P_DEFAULT);
+    H5Aread(id, H5T_NATIVE_DOUBLE, &real);
+    H5Aclose(id);
+    id = H5Aopen(set, "count", H5P_DEFAULT);
+    H5Aread(id, H5T_NATIVE_INT64, &integer);
+    H5Aclose(id);
+    tap_ok(real == 0.1 && integer == INT64_C(1) << 40, "numbers");
+    id = H5Aopen(set, "long2", H5P_DEFAULT);
+    type = H5Aget_type(id);
+    H5Aread(id, type, &back);
+    tap_ok(back && strlen(back) == 60 * 1024 - 1 && !strncmp(back, text, strlen(back)), "a long text is cut between characters");
+    H5free_memory(back);
+    H5Tclose(type);
+    H5Aclose(id);
+    id = H5Aopen(set, "note", H5P_DEFAULT);
+    type = H5Aget_type(id);
+    H5Aread(id, type, &back);
+    tap_ok(back && !strcmp(back, "Größe \"1\"") && H5Tget_cset(type) == H5T_CSET_UTF8, "a text");
+    H5free_memory(back);
+    H5Tclose(type);
+    H5Aclose(id);
+    H5Dclose(set);
+    H5Fclose(file);
+    free(text);
+
+    attributes[1].name = "note";
+    start("twice.h5", 0);
+    add("/a", GM_I32, 1, vector);
+    gm_output_create(&record);
+    write_all(10, 1, 0);
+    fails(gm_output_finish(&record, attributes, 2, NULL), GM_EOUTPUT, "twice.h5:/a: attribute note", "an attribute given twice");
+    tap_ok(count_files("twice.h5") == 0, "nothing is left of it");
+}
+
+static void check_bits(void)
+{
+    static const int64_t vector[1] = {100};
+    char *one = malloc(1 << 20), *two = malloc(1 << 20);
+    size_t bytes[2] = {0, 1};
+
+    for (int i = 0; i < 2; i++) {
+        FILE *file;
+
+        start(i ? "two.h5" : "one.h5", 0);
+        add("/a", GM_I32, 1, vector);
+        gm_output_create(&record);
+        write_all(10, 1, 0);
+        gm_output_finish(&record, NULL, 0, NULL);
+        file = fopen(record.file, "rb");
+        if (file) {
+            bytes[i] = fread(i ? two : one, 1, 1 << 20, file);
+            fclose(file);
+        }
+    }
+    tap_ok(bytes[0] == bytes[1] && !memcmp(one, two, bytes[0]), "the same output has the same bytes");
+    free(one);
+    free(two);
+}
+
+static void check_chunk_choice(void)
+{
+    gm_output_dataset d = {.type = GM_U16, .rank = 3, .dims = {1000, 2048, 2048}};
+    gm_output_dataset small = {.type = GM_F64, .rank = 2, .dims = {10, 20}};
+
+    gm_output_choose_chunk(&d);
+    gm_output_choose_chunk(&small);
+    tap_ok(d.chunked && d.chunk[0] == 1 && d.chunk[1] == 256 && d.chunk[2] == 2048, "1 MiB of a frame");
+    tap_ok(small.chunk[0] == 10 && small.chunk[1] == 20, "a small dataset is one chunk");
+}
+
+int main(void)
+{
+    int before = 0, after = 0;
+
+    H5Fclose(make_file("first.h5"));
+    for (int fd = 0; fd < 256; fd++)
+        before += fcntl(fd, F_GETFD) >= 0;
+    check_names();
+    check_forms();
+    check_force();
+    check_bad();
+    check_attributes();
+    check_bits();
+    check_chunk_choice();
+    for (int fd = 0; fd < 256; fd++)
+        after += fcntl(fd, F_GETFD) >= 0;
+    tap_ok(before == after, "no file is left open");
+    check_full(); /* last: libhdf5 does not let go of a file that it could not close */
+    return tap_done();
+}
