@@ -145,6 +145,7 @@ int gm_agree_all(const gm_ranks *ranks, int status)
         return GM_EINTERNAL;
     }
 
+    static char settled[GM_MESSAGE_MAX]; /* a failure that was agreed on before keeps the place where it happened */
     int code = (int)(worst / rank_part) - 1, owner = ranks->size - (int)(worst % rank_part);
     char text[GM_MESSAGE_MAX] = "";
     if (ranks->rank == owner) {
@@ -152,10 +153,14 @@ int gm_agree_all(const gm_ranks *ranks, int status)
         gm_error_get(&error);
         if (error.code == GM_OK)
             snprintf(error.text, sizeof error.text, "%s", gm_status_meaning(code));
-        snprintf(text, sizeof text, "%.*s (rank %d on %s)", GM_MESSAGE_MAX - GM_HOST_MAX - 32, error.text, ranks->rank, ranks->host);
+        if (strcmp(error.text, settled) == 0)
+            strcpy(text, settled);
+        else
+            snprintf(text, sizeof text, "%.*s (rank %d on %s)", GM_MESSAGE_MAX - GM_HOST_MAX - 32, error.text, ranks->rank, ranks->host);
     }
     if (MPI_Bcast(text, sizeof text, MPI_BYTE, owner, MPI_COMM_WORLD) != MPI_SUCCESS)
         gm_ranks_abort(GM_EMPI);
+    strcpy(settled, text);
     gm_error_clear();
     gm_fail(code, "%s", text);
     return code;

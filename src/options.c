@@ -160,7 +160,7 @@ int gm_options_parse(int argc, char **argv, gm_options *options)
     getopt_tables(longs, letters);
     *options = defaults;
     opterr = 0;
-    optind = 1;
+    optind = 0; /* start anew, as GNU and musl have it */
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         const char *word = argv[optind - 1];
         if (c == '?' && optopt && optopt < LONG_BASE)

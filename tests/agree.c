@@ -29,6 +29,10 @@ static void test_worst_code(void)
     all_ok(gm_agree_all(&ranks, mine) == GM_EINPUT, "one rank fails: all return its code");
     gm_error_get(&error);
     all_ok(strstr(error.text, "bad input (rank 1 on ") != NULL, "all hold its message with rank and host");
+    gm_error again;
+    gm_agree_all(&ranks, GM_EINPUT);
+    gm_error_get(&again);
+    all_ok(strcmp(error.text, again.text) == 0, "agreeing once more does not change it");
     gm_error_clear();
 
     mine = ranks.rank == 0 ? gm_fail(GM_EINPUT, "input") : ranks.rank == 1 ? gm_fail(GM_EOUTPUT, "output") : gm_fail(GM_EPEER, "peer");

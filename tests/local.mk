@@ -1,57 +1,97 @@
 # tests/: TAP. A compiled test is called by what it tests; one that runs under mpirun has the number of its ranks as an extension:
 # tests/agree.np3. A script is called x.t. No two tests share a name before the extension: their logs would.
 #
-#   make check                                     all of them
-#   make check TESTS='tests/size tests/agree.np3'  these
+#   make check                                        all of them
+#   make check TESTS='tests/io_reader tests/agree.np3'  these
 #   prove --exec tests/launch tests/*.np* ../tests/cli/*.t   the same with prove, in the build folder after make check TESTS=
-#   make check-long                                the compiled ones under valgrind, and tests/long/*.t
+#   make check-long                                   the compiled ones under valgrind, and tests/long/*.t
 
 GM_TESTS = \
+	tests/agree.np3 \
+	tests/io_describe \
+	tests/io_output \
+	tests/io_reader \
+	tests/io_select \
 	tests/kernels_finish \
 	tests/kernels_probe \
-	tests/kernels_product \
-	tests/kernels_unpack
+	tests/kernels_unpack \
+	tests/options \
+	tests/plan \
+	tests/random \
+	tests/stream
 
-GM_TESTS_SHELL = \
+# More arithmetic than valgrind gets through.
+GM_TESTS_HEAVY = \
+	tests/kernels_product \
+	tests/matmul_fault
+
+GM_TESTS_SCRIPT = \
+	tests/cli/bad_input.t \
+	tests/cli/matmul.t \
+	tests/cli/one_rank_fails.t \
+	tests/cli/out_of_core.t \
+	tests/cli/real_files.t \
+	tests/cli/same_bits.t \
+	tests/cli/startup.t \
+	tests/io_h5py.t \
 	tests/layering.t
 
 GM_TESTS_LONG =
 
-TESTS += $(GM_TESTS) $(GM_TESTS_SHELL)
-check_PROGRAMS += $(GM_TESTS)
+# What scripts use beside the program.
+GM_TESTS_TOOLS = \
+	tests/empty_mpi \
+	tests/io_cat
+
+TESTS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_SCRIPT)
+check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
-dist_check_SCRIPTS = $(GM_TESTS_SHELL) $(GM_TESTS_LONG)
-EXTRA_DIST += tests/valgrind.supp
+dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG)
+EXTRA_DIST += \
+	tests/cli/gm.py \
+	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \
 	tests/tap.c \
 	tests/tap.h
 
-# Every program but src/gpumem-run is a test.
+# Every program but src/gpumem-run is of the tests.
 LDADD = tests/libtap.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
+GM_TESTS_HDF5 = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS)
 
+tests_agree_np3_SOURCES = tests/agree.c
+tests_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
+tests_empty_mpi_LDADD = $(MPI_LIBS)
+tests_empty_mpi_SOURCES = tests/empty_mpi.c
+tests_io_cat_SOURCES = tests/io_cat.c
+tests_io_describe_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_describe_SOURCES = tests/io_describe.c tests/io_each.h
+tests_io_output_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_output_SOURCES = tests/io_output.c tests/io_each.h
+tests_io_reader_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_reader_SOURCES = tests/io_reader.c tests/io_each.h
+tests_io_select_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_select_SOURCES = tests/io_select.c tests/io_each.h
 tests_kernels_finish_SOURCES = tests/kernels_finish.c tests/kernels_each.h
 tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
 tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
 tests_kernels_unpack_SOURCES = tests/kernels_unpack.c tests/kernels_each.h
+tests_matmul_fault_SOURCES = tests/matmul_fault.c
+tests_random_SOURCES = tests/random.c
 
 # tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time limit.
-TEST_EXTENSIONS = .t .np1 .np2 .np3 .np4 .np5 .np8
+TEST_EXTENSIONS = .t .np2 .np3 .np4 .np8
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(LOG_DRIVER)
-NP1_LOG_DRIVER = $(LOG_DRIVER)
 NP2_LOG_DRIVER = $(LOG_DRIVER)
 NP3_LOG_DRIVER = $(LOG_DRIVER)
 NP4_LOG_DRIVER = $(LOG_DRIVER)
-NP5_LOG_DRIVER = $(LOG_DRIVER)
 NP8_LOG_DRIVER = $(LOG_DRIVER)
 LOG_COMPILER = tests/launch
 T_LOG_COMPILER = $(LOG_COMPILER)
-NP1_LOG_COMPILER = $(LOG_COMPILER)
 NP2_LOG_COMPILER = $(LOG_COMPILER)
 NP3_LOG_COMPILER = $(LOG_COMPILER)
 NP4_LOG_COMPILER = $(LOG_COMPILER)
-NP5_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
 .PHONY: check-long

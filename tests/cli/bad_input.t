@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """Bad input, each case on 3 ranks: its exit code within 10 s, our message once and naming what it must, nothing made, nothing changed."""
+import functools
 import os
 import shutil
 import subprocess
@@ -134,7 +135,7 @@ CASES = [
     ("a named type", 3, r"good\.h5:/type", "matmul good.h5:/type good.h5:/B"),
     ("a link to nothing", 3, r"good\.h5:/dangling", "matmul good.h5:/dangling good.h5:/B"),
     ("a link to a file that is missing", 3, r"good\.h5:/elsewhere", "matmul good.h5:/elsewhere good.h5:/B"),
-    ("one file without B", 3, r"only_a\.h5.*/?B", "matmul only_a.h5"),
+    ("one file without B", 3, r"only_a\.h5.*/A, /P", "matmul only_a.h5"),
     ("a bare file with several datasets", 3, r"several\.h5.*/x.*/y", "matmul several.h5 good.h5:/B"),
     ("a bare file with nothing numeric", 3, r"words\.h5.*numeric", "matmul words.h5 good.h5:/B"),
     ("a file with nothing in it", 3, r"nothing\.h5", "matmul nothing.h5 good.h5:/B"),
@@ -243,7 +244,7 @@ CASES = [
     ("gen with a chunk of the wrong rank", 2, r"--chunk", "gen stack new.h5 --size 4 --chunk 2,2"),
     ("gen with a chunk of 0", 2, r"[Cc]hunk", "gen stack new.h5 --size 4 --chunk 0,2,2"),
     ("gen with deflate 10", 2, r"--deflate.*10", "gen stack new.h5 --size 4 --deflate 10"),
-    ("gen of more than 2^63 bytes", 4, r"new\.h5.*2\^63", "gen stack new.h5 --size 4000000000"),
+    ("gen of more than 2^63 bytes", 2, r"4000000000.*2\^63", "gen stack new.h5 --size 4000000000"),
     ("gen of more than the disk holds", 4, r"new\.h5.*room", "gen matrices new.h5 --size 16000000"),
     ("gen onto a file that exists", 4, r"exists\.h5.*--force", "gen matrices exists.h5 --size 4"),
     ("gen in no folder", 4, r"nofolder/new\.h5", "gen matrices nofolder/new.h5 --size 4"),
@@ -292,13 +293,23 @@ def case_file_size():
     case("gen beyond the limit on files", 4, r"g\.h5.*[Ff]ile too large", "gen matrices g.h5 --size 1000", limited)
 
 
-make_good()
-make_bad()
-make_outputs()
-gm.write("outer.h5", A=np.ones((1200, 2)), B=np.ones((2, 1000))) # a product of 9.6 MB
-for it in CASES:
-    case(*it)
-case_no_gpu()
-case_full_disk()
-case_file_size()
+def cases(some):
+    make_good()
+    make_bad()
+    make_outputs()
+    for it in some:
+        case(*it)
+
+
+def limits():
+    make_good()
+    gm.write("outer.h5", A=np.ones((1200, 2)), B=np.ones((2, 1000))) # a product of 9.6 MB
+    case_no_gpu()
+    case_full_disk()
+    case_file_size()
+
+
+JOBS = 4
+at = [len(CASES) * i // JOBS for i in range(JOBS + 1)]
+gm.together([*(functools.partial(cases, CASES[i:j]) for i, j in zip(at, at[1:])), limits], JOBS)
 gm.done()

@@ -10,7 +10,9 @@ ok() and skip(), and ends with done(). It runs under tests/launch and as it is; 
     GPUMEM_TEST_REQUIRE  "cuda": a failure without a GPU, instead of a skip
 """
 import atexit
+import concurrent.futures
 import hashlib
+import multiprocessing
 import os
 import re
 import shlex
@@ -72,9 +74,13 @@ def _clean():
 # --- TAP ---
 
 _tests = _failed = 0
+_kept = None # a list: results are kept for the process that prints them
 
 
 def note(text):
+    if _kept is not None:
+        _kept.append((note, str(text)))
+        return
     for line in str(text).splitlines():
         print(f"# {line}", flush=True)
 
@@ -82,6 +88,10 @@ def note(text):
 def ok(good, name, *why):
     """One test. why: what a person wants to know when it fails."""
     global _tests, _failed
+    good = bool(good)
+    if _kept is not None:
+        _kept.append((ok, good, name, *map(str, why)))
+        return good
     _tests += 1
     _failed += not good
     name = name.replace("#", "\\#").replace("\n", " ")
@@ -89,13 +99,37 @@ def ok(good, name, *why):
     if not good:
         for text in why:
             note(text)
-    return bool(good)
+    return good
 
 
 def skip(name, reason):
     global _tests
+    if _kept is not None:
+        _kept.append((skip, name, reason))
+        return
     _tests += 1
     print(f"ok {_tests} - {name} # SKIP {reason}", flush=True)
+
+
+def _apart(number, job):
+    global _kept
+    folder = f"{_folder}/{number}"
+    os.mkdir(folder)
+    os.chdir(folder)
+    _kept = []
+    job()
+    os.chdir(_folder)
+    shutil.rmtree(folder)
+    return _kept
+
+
+def together(jobs, workers=3):
+    """Runs functions without arguments at the same time, each in a process and an empty folder of its own: mpirun mostly waits. The results
+    come in the order of the jobs."""
+    with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+        for results in pool.map(_apart, range(len(jobs)), jobs):
+            for report, *arguments in results:
+                report(*arguments)
 
 
 def done():

@@ -14,14 +14,14 @@ ranks_in_turn = itertools.cycle((1, 2, 1, 3))
 def product(name, want, arguments, ranks=None, dtype=None, bound=0.0, scale=None):
     """C as it comes out against want: equal, or within bound relative to scale, element for element (default: |want|). Returns C and the run."""
     ranks = ranks or next(ranks_in_turn)
-    ran = gm.run(["matmul", *gm.words(arguments), "--device", device, "-o", "c.h5", "--force"], ranks)
+    ran = gm.run(["matmul", "--device", device, "-o", "c.h5", "--force", *gm.words(arguments)], ranks)
     faults, c = [], None
     if ran.code != 0:
         faults.append("failed")
     else:
         c = gm.read("c.h5")
         faults += differences(c, np.asarray(want), dtype, bound, scale)
-        faults += ["a temporary file is left"] if any("c.h5" in entry and entry != "c.h5" for entry in os.listdir()) else []
+        faults += [f"{entry} is left" for entry in os.listdir() if entry.startswith(".")]
     gm.ok(not faults, f"{device}: {name}, {ranks} ranks", *faults, ran)
     return c, ran
 
@@ -326,10 +326,6 @@ def help_and_version():
 
 
 for device in gm.devices():
-    for part in (shapes, transposes, factors, operands, selections, storages, types, results, accuracy, grids, not_finite, outputs, words):
-        part()
-        for entry in os.listdir(): # each part starts from an empty folder
-            if os.path.isfile(entry):
-                os.remove(entry)
-help_and_version()
+    gm.together([shapes, storages, types, accuracy, factors, selections, operands, results, outputs, grids, transposes, words, not_finite])
+gm.together([help_and_version])
 gm.done()

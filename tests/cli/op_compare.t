@@ -32,7 +32,7 @@ def check(title, x, y, arguments="x.h5:/v y.h5:/v", ranks=1, views=None):
     x, y = views or (x, y)
     want = reference(x, y)
     close = list(found)[:5] == NAMES and all(float(found[name]) == w or abs(float(found[name]) - w) <= 1e-13 * abs(w) for name, w in zip(NAMES, want))
-    gm.ok(ran.code == (want[1] > 0) or ran.code == 1 and want[1] > 0, f"{title}: exit code", ran)
+    gm.ok(ran.code == (want[1] > 0), f"{title}: exit code", ran)
     gm.ok(close, f"{title}: numbers", ran, want)
     with np.errstate(all="ignore"):
         unlike = np.argwhere(np.atleast_1d((x != y) & ~((x != x) & (y != y))))
@@ -47,9 +47,9 @@ def check(title, x, y, arguments="x.h5:/v y.h5:/v", ranks=1, views=None):
     return found
 
 
-def put(x, y, **storage):
-    gm.write("x.h5", storage.get("x"), v=x)
-    gm.write("y.h5", storage.get("y"), v=y)
+def put(x, y, storage=None):
+    gm.write("x.h5", storage, v=x)
+    gm.write("y.h5", v=y)
 
 
 # Types and orders of bytes, against each other.
@@ -86,7 +86,7 @@ for a, b in ((nan, 1), (1, nan), (inf, 1), (1, inf), (inf, -inf), (nan, inf), (0
 for name, value in (("u8", 2**64 - 1), ("i8", -2**63 + 1), ("u8", 2**53 + 1)):
     x = np.full((3, 4), value, name)
     y = x.copy()
-    y[2, 1] -= 1
+    y[2, 1] = value - 1
     put(x, y)
     ran, found = compare("x.h5 y.h5")
     gm.ok(ran.code == 1 and found["max_absolute_error"] == "1" and found["first_difference"] == f"[2,1] {value} {value - 1}", f"{name} {value}", ran)
@@ -97,7 +97,7 @@ gm.ok(ran.code == 1 and found["differing"] == "3", "u8 with f8", ran)
 # Shapes, selections, storage.
 x = rng.standard_normal((7, 30, 40))
 y = x + 1e-7 * rng.standard_normal(x.shape)
-put(x, y, x={"chunks": (2, 7, 11), "compression": "gzip", "shuffle": True})
+put(x, y, {"chunks": (2, 7, 11), "compression": "gzip", "shuffle": True})
 check("a chunked dataset", x, y, ranks=2)
 check("selections", x, y, "'x.h5:/v[1:6:2,:,3:33]' 'y.h5:/v[1:6:2,:,3:33]'", views=(x[1:6:2, :, 3:33], y[1:6:2, :, 3:33]))
 check("an index drops a dimension", x, y, "'x.h5:/v[3]' 'y.h5:/v[4]'", ranks=3, views=(x[3], y[4]))
@@ -110,7 +110,7 @@ for shape in ((), (1,), (0,), (3, 0, 2), (100003,), (3, 1, 1, 2)):
 big = rng.standard_normal((1777, 2111)).astype("f4")
 put(big, (big + 1e-6 * rng.standard_normal(big.shape)).astype("f8"))
 first = None
-for ranks, options in ((1, "--threads 1"), (1, "--threads 2 --piece 200K --depth 3"), (2, ""), (3, "--piece 1M"), (4, "--host-memory 4M --threads 2")):
+for ranks, options in ((1, "--threads 1"), (1, "--threads 2 --piece 200K --depth 3"), (2, ""), (3, "--piece 1M"), (4, "--host-memory 4M --threads 1")):
     ran, found = compare(f"x.h5 y.h5 --tolerance 10000 {options} --report r.json", ranks)
     first = first or ran.out
     gm.ok(ran.out == first and "first_difference" in found and ran.code == 0, f"the same bits: {ranks} ranks {options}", ran, first)
