@@ -165,6 +165,8 @@ typedef struct gm_device_ops {
     int (*fold)(gm_queue *queue, const gm_fold_call *call);
     int (*finish)(gm_queue *queue, const gm_finish_call *call);
     int (*probe)(gm_queue *queue, const gm_probe_call *call);
+
+    const struct gm_measure_ops *measure; /* what only measuring needs (base/measure.h); NULL: nothing of it */
 } gm_device_ops;
 
 #ifdef __cplusplus

@@ -82,7 +82,7 @@ char *gm_size_format(int64_t bytes, char *text)
     if (unit < 0)
         snprintf(text, GM_SIZE_TEXT, "%lld bytes", (long long)bytes);
     else
-        snprintf(text, GM_SIZE_TEXT, "%.2f %s", value, units[unit]);
+        snprintf(text, GM_SIZE_TEXT, "%.2f %s", ceil(value * 100) / 100, units[unit]);
     return text;
 }
 

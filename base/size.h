@@ -27,7 +27,7 @@ static inline int64_t gm_round_up(int64_t a, int64_t b) { return gm_ceil_div(a, 
 int gm_size_parse(const char *text, int64_t *bytes);
 
 enum { GM_SIZE_TEXT = 32 };
-/* Writes "1.50 GiB" into text [GM_SIZE_TEXT] and returns it. */
+/* Writes "1.50 GiB" into text [GM_SIZE_TEXT] and returns it. Rounded up, so that what is needed is never told too small. */
 char *gm_size_format(int64_t bytes, char *text);
 
 /* "1024" -> value, the whole text, in [low, high]. Return 0, or 1 when it is none. */

@@ -1,4 +1,5 @@
 # docs/
 dist_man_MANS += docs/gpumem-run.1
 dist_doc_DATA += \
+	docs/accuracy.md \
 	docs/design.md

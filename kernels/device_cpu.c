@@ -12,18 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/size.h"
-#include "kernels/kernels.h"
-#include "kernels/ledger.h"
-
-struct gm_device {
-    int threads;
-    void *scratch; /* of the products */
-    gm_ledger memory;
-};
-
-struct gm_queue {
-    gm_device *device;
-};
+#include "kernels/device_cpu.h"
 
 struct gm_event {
     double time;
@@ -307,4 +296,5 @@ const gm_device_ops gm_device_cpu = {
     .fold = cpu_fold,
     .finish = cpu_finish,
     .probe = cpu_probe,
+    .measure = &gm_cpu_measure,
 };

@@ -4,31 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cuda_runtime_api.h>
-
 #include "base/size.h"
-#include "kernels/kernels.h"
-#include "kernels/ledger.h"
+#include "kernels/device_cuda.h"
 
-struct gm_device {
-    int index;
-    char name[256];
-    size_t pitch_max; /* bytes, of a copy of rows */
-    gm_ledger memory, pinned;
-};
-
-struct gm_queue {
-    gm_device *device;
-    cudaStream_t stream;
-};
-
-struct gm_event {
-    gm_device *device;
-    cudaEvent_t event;
-};
-
-/* GM_OK, or the message about what failed. */
-static int check(const gm_device *device, cudaError_t error, const char *what)
+int gm_cuda_check(const gm_device *device, cudaError_t error, const char *what)
 {
     if (error == cudaSuccess)
         return GM_OK;
@@ -63,7 +42,10 @@ static const char *cuda_absence(void)
 
 static void cuda_close(gm_device *device)
 {
-    free(device);
+    if (device != NULL) {
+        gm_cuda_rival_close(device->rival);
+        free(device);
+    }
 }
 
 static int cuda_open(int index, int threads, gm_device **out)
@@ -78,15 +60,15 @@ static int cuda_open(int index, int threads, gm_device **out)
     device->index = index;
     device->memory.account = GM_DEVICE;
     device->pinned.account = GM_HOST;
-    status = check(device, cudaGetDeviceProperties(&properties, index), "asking for its properties");
+    status = gm_cuda_check(device, cudaGetDeviceProperties(&properties, index), "asking for its properties");
     if (status != GM_OK)
         goto out;
     snprintf(device->name, sizeof device->name, "%s", properties.name);
     device->pitch_max = properties.memPitch;
-    status = check(device, cudaSetDevice(index), "opening");
+    status = gm_cuda_check(device, cudaSetDevice(index), "opening");
     if (status != GM_OK)
         goto out;
-    status = check(device, (cudaError_t)gm_cuda_code_check(), "this program holds no code for it");
+    status = gm_cuda_check(device, (cudaError_t)gm_cuda_code_check(), "this program holds no code for it");
     if (status != GM_OK)
         goto out;
     *out = device;
@@ -157,13 +139,13 @@ static int cuda_describe(gm_device *device, gm_device_info *info)
     struct cudaDeviceProp properties;
     size_t free_bytes, total_bytes;
     memset(info, 0, sizeof *info);
-    int status = check(device, cudaGetDeviceProperties(&properties, device->index), "asking for its properties");
+    int status = gm_cuda_check(device, cudaGetDeviceProperties(&properties, device->index), "asking for its properties");
     if (status != GM_OK)
         return status;
-    status = check(device, cudaMemGetInfo(&free_bytes, &total_bytes), "asking for its memory");
+    status = gm_cuda_check(device, cudaMemGetInfo(&free_bytes, &total_bytes), "asking for its memory");
     if (status != GM_OK)
         return status;
-    status = check(device, cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, device->index), "asking for its PCI address");
+    status = gm_cuda_check(device, cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, device->index), "asking for its PCI address");
     if (status != GM_OK)
         return status;
     for (char *c = info->pci; *c != '\0'; c++) {
@@ -184,7 +166,7 @@ static int fail_alloc(const gm_device *device, cudaError_t error, size_t bytes)
     char asked[GM_SIZE_TEXT], left[GM_SIZE_TEXT], whole[GM_SIZE_TEXT];
     size_t free_bytes, total_bytes;
     if (error != cudaErrorMemoryAllocation || cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
-        return check(device, error, "allocating memory");
+        return gm_cuda_check(device, error, "allocating memory");
     cudaGetLastError();
     return gm_fail(GM_EDEVICE, "GPU %d (%s): out of memory: %s asked for, %s of %s free", device->index, device->name,
                    gm_size_format((int64_t)bytes, asked), gm_size_format((int64_t)free_bytes, left),
@@ -227,7 +209,7 @@ static int cuda_pin(gm_device *device, size_t bytes, void **out)
         gm_ledger_release(&device->pinned, NULL);
         *out = NULL;
         snprintf(what, sizeof what, "allocating %s of pinned host memory", gm_size_format((int64_t)bytes, size));
-        return check(device, error, what);
+        return gm_cuda_check(device, error, what);
     }
     gm_ledger_place(&device->pinned, *out);
     return GM_OK;
@@ -244,11 +226,11 @@ static void cuda_unpin(gm_device *device, void *memory)
 static int cuda_queue_open(gm_device *device, gm_queue **out)
 {
     *out = NULL;
-    gm_queue *queue = malloc(sizeof *queue);
+    gm_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL)
         return gm_fail(GM_EDEVICE, "no memory for a queue");
     queue->device = device;
-    int status = check(device, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking), "opening a stream");
+    int status = gm_cuda_check(device, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking), "opening a stream");
     if (status != GM_OK) {
         free(queue);
         return status;
@@ -261,13 +243,14 @@ static void cuda_queue_close(gm_queue *queue)
 {
     if (queue != NULL) {
         cudaStreamDestroy(queue->stream);
+        cudaFreeHost(queue->gate);
         free(queue);
     }
 }
 
 static int cuda_queue_sync(gm_queue *queue)
 {
-    return check(queue->device, cudaStreamSynchronize(queue->stream), "work in a stream");
+    return gm_cuda_check(queue->device, cudaStreamSynchronize(queue->stream), "work in a stream");
 }
 
 /* Waiting for an event leaves the processor to the threads that read and write. */
@@ -278,7 +261,7 @@ static int cuda_event_open(gm_device *device, gm_event **out)
     if (event == NULL)
         return gm_fail(GM_EDEVICE, "no memory for an event");
     event->device = device;
-    int status = check(device, cudaEventCreateWithFlags(&event->event, cudaEventBlockingSync), "making an event");
+    int status = gm_cuda_check(device, cudaEventCreateWithFlags(&event->event, cudaEventBlockingSync), "making an event");
     if (status != GM_OK) {
         free(event);
         return status;
@@ -297,12 +280,12 @@ static void cuda_event_close(gm_event *event)
 
 static int cuda_event_record(gm_event *event, gm_queue *queue)
 {
-    return check(event->device, cudaEventRecord(event->event, queue->stream), "recording an event");
+    return gm_cuda_check(event->device, cudaEventRecord(event->event, queue->stream), "recording an event");
 }
 
 static int cuda_event_wait(gm_queue *queue, gm_event *event)
 {
-    return check(queue->device, cudaStreamWaitEvent(queue->stream, event->event, 0), "waiting for an event in a stream");
+    return gm_cuda_check(queue->device, cudaStreamWaitEvent(queue->stream, event->event, 0), "waiting for an event in a stream");
 }
 
 static int cuda_event_done(gm_event *event, int *done)
@@ -313,18 +296,18 @@ static int cuda_event_done(gm_event *event, int *done)
         cudaGetLastError();
         return GM_OK;
     }
-    return check(event->device, error, "work before an event");
+    return gm_cuda_check(event->device, error, "work before an event");
 }
 
 static int cuda_event_sync(gm_event *event)
 {
-    return check(event->device, cudaEventSynchronize(event->event), "work before an event");
+    return gm_cuda_check(event->device, cudaEventSynchronize(event->event), "work before an event");
 }
 
 static int cuda_event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     float milliseconds = 0;
-    int status = check(from->device, cudaEventElapsedTime(&milliseconds, from->event, to->event), "timing two events");
+    int status = gm_cuda_check(from->device, cudaEventElapsedTime(&milliseconds, from->event, to->event), "timing two events");
     *seconds = 1e-3 * (double)milliseconds;
     return status;
 }
@@ -336,14 +319,14 @@ static int copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, s
     if (width == 0 || rows == 0)
         return GM_OK;
     if (rows == 1 || (dst_pitch == width && src_pitch == width))
-        return check(queue->device, cudaMemcpyAsync(dst, src, width * (size_t)rows, kind, queue->stream), what);
+        return gm_cuda_check(queue->device, cudaMemcpyAsync(dst, src, width * (size_t)rows, kind, queue->stream), what);
     if (dst_pitch <= queue->device->pitch_max && src_pitch <= queue->device->pitch_max)
-        return check(queue->device, cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, (size_t)rows, kind, queue->stream), what);
+        return gm_cuda_check(queue->device, cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, (size_t)rows, kind, queue->stream), what);
     /* Rows further apart than CUDA takes (2 GiB): there cannot be many. */
     int status = GM_OK;
     for (size_t i = 0; i < (size_t)rows && status == GM_OK; i++) {
         const char *from = (const char *)src + i * src_pitch;
-        status = check(queue->device, cudaMemcpyAsync((char *)dst + i * dst_pitch, from, width, kind, queue->stream), what);
+        status = gm_cuda_check(queue->device, cudaMemcpyAsync((char *)dst + i * dst_pitch, from, width, kind, queue->stream), what);
     }
     return status;
 }
@@ -360,14 +343,14 @@ static int cuda_copy_out(gm_queue *queue, void *dst, size_t dst_pitch, const voi
 
 static int cuda_zero(gm_queue *queue, void *dst, size_t bytes)
 {
-    return check(queue->device, cudaMemsetAsync(dst, 0, bytes, queue->stream), "clearing memory");
+    return gm_cuda_check(queue->device, cudaMemsetAsync(dst, 0, bytes, queue->stream), "clearing memory");
 }
 
 /* The launchers as functions of the table. */
 #define LAUNCHER(name, type, what) \
     static int run_##name(gm_queue *queue, const type *call) \
     { \
-        return check(queue->device, (cudaError_t)gm_cuda_##name(queue->stream, call), what); \
+        return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_##name(queue->stream, call), what); \
     }
 LAUNCHER(matmul_fp64, gm_product_call, "product (kernel dmma-fp64)")
 LAUNCHER(matmul_fp32, gm_product_call, "product (kernel simt-fp32)")
@@ -421,4 +404,5 @@ const gm_device_ops gm_device_cuda = {
     .fold = run_fold,
     .finish = run_finish,
     .probe = run_probe,
+    .measure = &gm_cuda_measure,
 };

@@ -38,7 +38,11 @@ static int answered(const gm_options *options)
 static int run_all(gm_job *job, double started)
 {
     device_need need = operations[job->options->operation].device;
-    int status = need == NONE ? GM_OK : gm_job_open_device_all(job, need == CPU);
+    int status = gm_report_open_all(job);
+    if (status)
+        return status;
+    if (need != NONE)
+        status = gm_job_open_device_all(job, need == CPU);
     job->report.init_s = gm_clock() - started;
     if (!status)
         status = operations[job->options->operation].run(job);

@@ -16,7 +16,10 @@
 #include <string.h>
 
 enum { X, Y, SIDES };
-enum { LEAF_BLOCKS = 64, LEAF = LEAF_BLOCKS * GM_COMPARE_BLOCK }; /* elements */
+enum {
+    LEAF = 16 * GM_COMPARE_BLOCK, /* elements */
+    BATCH = 64                    /* blocks that threads compare at a time */
+};
 
 /* One rank's share. */
 typedef struct compare {
@@ -92,13 +95,13 @@ static int compare_both(void *context, const gm_piece *piece, const gm_slot_memo
     int64_t end = piece->col + piece->cols;
     int status = GM_OK;
     for (int64_t at = piece->col, n; at < end && !status; at += n) {
-        gm_difference blocks[LEAF_BLOCKS];
-        n = gm_min(end, (at / LEAF + 1) * LEAF) - at;
+        gm_difference blocks[BATCH];
+        n = gm_min(end - at, BATCH * GM_COMPARE_BLOCK);
         gm_compare_call call = {n, x + (at - piece->col) * c->size[X], y + (at - piece->col) * c->size[Y], c->side[X].type, c->side[Y].type,
                                 c->side[X].swap, c->side[Y].swap};
         status = gm_cpu_compare(c->threads, &call, blocks);
-        for (int64_t b = 0; b < gm_ceil_div(n, GM_COMPARE_BLOCK) && !status; b++)
-            gm_difference_append(&c->leaf[(at - c->begin) / LEAF], &blocks[b]);
+        for (int64_t i = 0; i < n && !status; i += GM_COMPARE_BLOCK)
+            gm_difference_append(&c->leaf[(at + i - c->begin) / LEAF], &blocks[i / GM_COMPARE_BLOCK]);
     }
     return status;
 }

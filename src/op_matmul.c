@@ -169,8 +169,8 @@ static int make_problem(const gm_job *job, const gm_matmul_case *c, gm_problem *
         .file_bytes_c = (int64_t)gm_dtype_size(c->result),
         .stage = !job->ops->unified, .shared = c->shared, .max_tile = product->tile,
         .ranks = job->ranks->size, .threads = job->threads,
-        .device_budget = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE),
-        .host_budget = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST),
+        .device_budget = gm_memory_cap(GM_DEVICE), .device_used = gm_memory_used(GM_DEVICE),
+        .host_budget = gm_memory_cap(GM_HOST), .host_used = gm_memory_used(GM_HOST),
         .piece = o->piece, .depth = o->depth,
         .flop_rate = product->accumulator == GM_F64 ? job->info.fp64_limit : job->info.fp32_limit,
         .read_rate = 10e9, .exchange_rate = 2e9,
@@ -187,11 +187,12 @@ static int make_plan_all(const gm_job *job, const gm_matmul_case *c, gm_plan *pl
     int status = gm_job_agree_all(job, make_problem(job, c, &problem));
     if (status)
         return status;
-    int64_t device = problem.device_budget, host = problem.host_budget, threads = -problem.threads;
+    int64_t device = problem.device_budget - problem.device_used, host = problem.host_budget - problem.host_used;
+    int64_t threads = -problem.threads;
     if (gm_least_all(&device) || gm_least_all(&host) || gm_least_all(&threads) || gm_broadcast_all(&problem, sizeof problem))
         return gm_job_agree_all(job, GM_EMPI);
-    problem.device_budget = device;
-    problem.host_budget = host;
+    problem.device_budget = device + problem.device_used;
+    problem.host_budget = host + problem.host_used;
     problem.threads = -threads; /* the most: it decides on the depth of the ring */
     return gm_job_agree_all(job, gm_plan_make(&problem, plan));
 }

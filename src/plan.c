@@ -180,14 +180,14 @@ static int64_t device_bytes(const gm_plan *plan, const gm_part *part)
     vectors = gm_add_sat(vectors, gm_plan_sums_bytes(r, c));
     int64_t slots = p->stage ? gm_mul_sat(plan->depth, gm_plan_slot_bytes(plan)) : 0;
     int64_t sum = gm_add_sat(gm_add_sat(acc, panels), gm_add_sat(vectors, slots));
-    return gm_add_sat(gm_add_sat(sum, p->device_scratch), 64 * 4096); /* each allocation may be rounded up */
+    return gm_add_sat(gm_add_sat(sum, p->device_used), 64 * 4096); /* each allocation may be rounded up */
 }
 
 static int64_t host_bytes(const gm_plan *plan, const gm_part *part)
 {
     int64_t ring = gm_mul_sat(plan->depth, gm_add_sat(gm_plan_slot_bytes(plan), 8192));
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
-    return gm_add_sat(gm_add_sat(ring, check), 64 * 4096);
+    return gm_add_sat(gm_add_sat(ring, check), plan->problem.host_used + 64 * 4096);
 }
 
 static int fits(gm_plan *plan, const gm_part *part)

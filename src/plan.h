@@ -26,7 +26,7 @@ typedef struct gm_problem {
     int64_t grid[3];  /* asked for; 0: to be chosen */
     int64_t threads;  /* processor threads of a rank */
     int64_t device_budget, host_budget; /* bytes a rank; on a device that is the host itself both hold */
-    int64_t device_scratch;             /* bytes that the device takes for itself */
+    int64_t device_used, host_used;     /* bytes of them that are in use already */
     int64_t piece, depth;               /* asked for; 0: to be chosen */
     double flop_rate, read_rate, exchange_rate; /* of a rank, per second: only their ratios count, in the choice of the grid */
 } gm_problem;

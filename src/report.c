@@ -142,23 +142,37 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
                                   compute > 0 ? flop / compute / 1e12 : 0, "read_gbs", read_s > 0 ? bytes_read / read_s / 1e9 : 0,
                                   "write_gbs", write_s > 0 ? bytes_written / write_s / 1e9 : 0));
     set_owned(root, "verification", &r->verification);
-    set_owned(root, "results", &r->results);
+    if (r->results)
+        set_owned(root, "results", &r->results);
+    else
+        json_object_set_new(root, "results", json_object());
     return root;
+}
+
+static int cannot_write(const gm_job *job)
+{
+    return gm_fail(GM_EOUTPUT, "%s: the report cannot be written: %s", job->options->report, strerror(errno));
+}
+
+int gm_report_open_all(gm_job *job)
+{
+    int status = GM_OK;
+    if (job->options->report && job->ranks->rank == 0) {
+        job->report.file = fopen(job->options->report, "w");
+        if (!job->report.file)
+            status = cannot_write(job);
+    }
+    return gm_job_agree_all(job, status);
 }
 
 static int write_file(gm_job *job, const rank_record *all, int exit)
 {
-    const char *name = job->options->report;
+    FILE *file = job->report.file;
     json_t *root = compose(job, all, exit);
-    FILE *file = root ? fopen(name, "w") : NULL;
-    int failed = !file || json_dumpf(root, file, JSON_INDENT(2)) || fputc('\n', file) == EOF;
-    int error = errno;
-    if (file && fclose(file)) {
-        failed = 1;
-        error = errno;
-    }
+    errno = ENOMEM;
+    int failed = !root || json_dumpf(root, file, JSON_INDENT(2)) || fputc('\n', file) == EOF || fflush(file);
     json_decref(root);
-    return failed ? gm_fail(GM_EOUTPUT, "%s: the report cannot be written: %s", name, strerror(error)) : GM_OK;
+    return failed ? cannot_write(job) : GM_OK;
 }
 
 int gm_report_write_all(gm_job *job, int exit)
@@ -171,7 +185,7 @@ int gm_report_write_all(gm_job *job, int exit)
     int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the report"));
     if (!status)
         status = gm_gather_all(job->ranks, &mine, sizeof mine, all);
-    if (!status && job->ranks->rank == 0 && job->options->report)
+    if (!status && job->report.file)
         status = write_file(job, all, exit);
     free(all);
     return gm_job_agree_all(job, status);
@@ -184,4 +198,6 @@ void gm_report_clear(gm_report *r)
     json_decref(r->plan);
     json_decref(r->verification);
     json_decref(r->results);
+    if (r->file)
+        fclose(r->file);
 }

@@ -5,6 +5,7 @@
 #include "src/stream.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 struct gm_job;
 struct gm_dataset;
@@ -19,7 +20,11 @@ typedef struct gm_report {
     int64_t bytes_read, bytes_written;
     /* Rank 0 only; owned; NULL: left out. */
     json_t *inputs, *output, *plan, *verification, *results;
+    FILE *file; /* rank 0, with --report */
 } gm_report;
+
+/* Opens the file of --report, if there is one, before anything is computed: GM_EOUTPUT. Collective. */
+int gm_report_open_all(struct gm_job *job);
 
 /* "inputs" entry of a dataset. New reference. */
 json_t *gm_report_dataset(const struct gm_dataset *dataset);

@@ -124,6 +124,8 @@ int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_d
     return status;
 }
 
+enum { INPUTS_MAX = 3 * GM_PATH_MAX };
+
 /* The command line as it was given, quoted where a shell would need it. */
 static char *command_line(const gm_job *job)
 {
@@ -138,17 +140,21 @@ static char *command_line(const gm_job *job)
     return text;
 }
 
-/* "tooth.h5:/exchange/data, ..." */
+/* "tooth.h5:/exchange/data[:,0,:], ...", of what the report lists as inputs. */
 static char *input_names(const gm_job *job)
 {
-    size_t length = 1;
-    for (int i = 0; i < job->options->operand_count; i++)
-        length += strlen(job->options->operands[i]) + 2;
-    char *text = calloc(1, length);
-    for (int i = 0; text && i < job->options->operand_count; i++) {
-        strcat(text, i ? ", " : "");
-        strcat(text, job->options->operands[i]);
-    }
+    static const char *const keys[] = {"file", "dataset", "selection"};
+    char *text = calloc(1, INPUTS_MAX);
+    size_t index, length = 0;
+    json_t *input;
+    if (!text)
+        return NULL;
+    json_array_foreach(job->report.inputs, index, input)
+        for (int k = 0; k < 3; k++) {
+            const char *before = k == 1 ? ":" : k == 0 && index ? ", " : "";
+            int more = snprintf(text + length, INPUTS_MAX - length, "%s%s", before, json_string_value(json_object_get(input, keys[k])));
+            length += (size_t)gm_min(more, (int64_t)(INPUTS_MAX - length - 1));
+        }
     return text;
 }
 

@@ -140,7 +140,7 @@ static void test_result(void)
 
     job.options = &options;
     options.report = first ? "/nonexistent/report.json" : "unused";
-    all_ok(gm_report_write_all(&job, GM_OK) == GM_EOUTPUT, "gm_report_write_all: a report that cannot be written fails on all ranks");
+    all_ok(gm_report_open_all(&job) == GM_EOUTPUT, "gm_report_open_all: a report that cannot be written fails on all ranks");
     gm_error_clear();
     gm_report_clear(&job.report);
 

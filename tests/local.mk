@@ -17,6 +17,7 @@ GM_TESTS = \
 	tests/kernels_unpack \
 	tests/options \
 	tests/plan \
+	tests/progress \
 	tests/random \
 	tests/stream
 
@@ -29,6 +30,9 @@ GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/matmul.t \
 	tests/cli/one_rank_fails.t \
+	tests/cli/op_compare.t \
+	tests/cli/op_gen.t \
+	tests/cli/op_info.t \
 	tests/cli/out_of_core.t \
 	tests/cli/real_files.t \
 	tests/cli/same_bits.t \
@@ -36,7 +40,10 @@ GM_TESTS_SCRIPT = \
 	tests/io_h5py.t \
 	tests/layering.t
 
-GM_TESTS_LONG =
+GM_TESTS_LONG = \
+	tests/long/layouts.t \
+	tests/long/memcheck.t \
+	tests/long/same_bits_more.t
 
 # What scripts use beside the program.
 GM_TESTS_TOOLS = \
@@ -77,7 +84,12 @@ tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
 tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
 tests_kernels_unpack_SOURCES = tests/kernels_unpack.c tests/kernels_each.h
 tests_matmul_fault_SOURCES = tests/matmul_fault.c
+tests_options_SOURCES = tests/options.c
+tests_plan_SOURCES = tests/plan.c
+tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_progress_SOURCES = tests/progress.c
 tests_random_SOURCES = tests/random.c
+tests_stream_SOURCES = tests/stream.c
 
 # tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time limit.
 TEST_EXTENSIONS = .t .np2 .np3 .np4 .np8

@@ -104,7 +104,8 @@ def selections():
     for file in ("s.h5", "sc.h5"):
         product(f"{file}: ranges", a[3:33, 10:40] @ b[5:35], [f"{file}:/A[3:33,10:40]", f"{file}:/B[5:35]"])
         product(f"{file}: steps", a[::3, 1:50:2] @ b[:50:2, 3:], [f"{file}:/A[::3,1:50:2]", f"{file}:/B[:50:2,3:]"])
-        product(f"{file}: an index drops its dimension", s[2] @ s[:, 3, :].T, [f"{file}:/S[2,:,:]", f"{file}:/S[:,3,:]", "--transpose=b"])
+        product(f"{file}: an index drops its dimension", s[2] @ s[:, 3, :].T,
+                [f"{file}:/S[2,:,:]", f"{file}:/S[:,3,:]", "--transpose=b"])
     product("selections of the same data that overlap", a[:20] @ a[10:30].T, ["s.h5:/A[:20]", "s.h5:/A[10:30]", "--transpose=b"])
     product("an empty selection", np.zeros((0, 30)), ["s.h5:/A[7:7,:]", "s.h5:/B[:50]"])
     for file in ("s.h5", "sc.h5"):
@@ -177,13 +178,15 @@ def types():
         a = extremes(dtype, (45, 33))
         gm.write("ab.h5", A=a, B=signs.astype("f4" if dtype[0] == "f" else "i1"))
         precision = "fp64" if dtype not in ("f2", "f4") else "fp32"
-        c, ran = product(f"{name}: {precision} by the data", (a.astype("f8") @ signs.astype("f8")), "ab.h5", dtype="f8" if precision == "fp64" else "f4")
+        want = a.astype("f8") @ signs.astype("f8")
+        c, ran = product(f"{name}: {precision} by the data", want, "ab.h5", dtype="f8" if precision == "fp64" else "f4")
         if c is not None:
             with h5py.File("c.h5", "r") as f:
                 gm.ok(f["C"].attrs.get("precision") == precision, f"{device}: {name}: attribute precision", dict(f["C"].attrs))
         gm.write("ab.h5", A=a.astype(np.dtype(dtype).newbyteorder(">")), B=signs)
-        product(f"{name}: big-endian", (a.astype("f8") @ signs.astype("f8")), "ab.h5 --precision fp64", dtype="f8")
-    for one, two, dtype in (("f4", "f8", "f8"), ("f2", "f4", "f4"), ("u1", "f4", "f8"), ("i4", "f2", "f8"), ("u2", "i2", "f8"), ("f2", "f2", "f4")):
+        product(f"{name}: big-endian", want, "ab.h5 --precision fp64", dtype="f8")
+    for one, two, dtype in (("f4", "f8", "f8"), ("f2", "f4", "f4"), ("u1", "f4", "f8"), ("i4", "f2", "f8"), ("u2", "i2", "f8"),
+                            ("f2", "f2", "f4")):
         a, b = gm.integers(rng, (20, 30), 0, 7, one), gm.integers(rng, (30, 25), 0, 7, two)
         gm.write("ab.h5", A=a, B=b)
         product(f"{TYPES[one]} by {TYPES[two]}", a.astype("f8") @ b.astype("f8"), "ab.h5", dtype=dtype)
@@ -255,8 +258,9 @@ def outputs():
     os.makedirs("else/where", exist_ok=True)
     gm.write("else/where/input.data.h5", A=a, B=b)
     ran = gm.run(f"matmul else/where/input.data.h5 --device {device}", 2)
-    gm.ok(ran.code == 0 and np.array_equal(gm.read("else/where/input.data.matmul.h5"), a @ b), f"{device}: the default name, beside the input", ran,
-          *os.listdir("else/where"))
+    made = os.listdir("else/where")
+    gm.ok("input.data.matmul.h5" in made and np.array_equal(gm.read("else/where/input.data.matmul.h5"), a @ b),
+          f"{device}: the default name, beside the input", ran, *made)
 
 
 def words():
@@ -267,13 +271,13 @@ def words():
     ran = gm.run(f"matmul ab.h5 --device {device} -o said.h5 --alpha 2 -q --report r.json", 2)
     gm.ok(ran.code == 0 and not ran.err, f"{device}: -q: nothing on stderr", ran)
     changed = set(gm.difference(before, gm.state()))
-    gm.ok(changed <= {"./said.h5: is new", "./r.json: is new", "./r.json: was changed"}, f"{device}: nothing but the output and the report is written", *changed)
+    gm.ok(changed == {"./said.h5: is new", "./r.json: is new"}, f"{device}: the output and the report are written, nothing else", *changed)
     provenance()
     report()
     before = gm.state()
     ran = gm.run(f"matmul ab.h5 --device {device} -o planned.h5 --plan", 2)
     gm.ok(ran.code == 0 and ran.out and gm.state() == before, f"{device}: --plan touches nothing", ran, *gm.difference(before, gm.state()))
-    gm.ok(all(word in ran.out for word in ("grid", "memory", "2x1x1")) or "1x2x1" in ran.out, f"{device}: --plan tells the grid and the memory", ran)
+    gm.ok(all(word in ran.out for word in ("grid", "device_memory", "host_memory", "expected_time")), f"{device}: --plan tells its plan", ran)
     before = gm.state()
     ran = gm.run(f"matmul nofile.h5 --device {device} --plan")
     gm.ok(ran.code == 3 and gm.state() == before, f"{device}: --plan of what cannot be", ran)

@@ -22,12 +22,13 @@ def make_inputs():
     gm.write("plain.h5", A=a, B=b)
     gm.write("packed.h5", storage=dict(chunks=(100, 100), compression="gzip", compression_opts=1), A=a, B=b)
     gm.write("tall.h5", A=np.ones((2000, 3)), B=np.ones((3, 1000))) # a product of 16 MB
-    os.makedirs("broken")
-    os.makedirs("nothing")
+    for folder in ("broken", "nothing", "here"):
+        os.mkdir(folder)
     for name in ("plain.h5", "packed.h5", "tall.h5"):
         shutil.copy(name, "broken")
     with h5py.File("broken/packed.h5", "r") as f:
-        bad = [f[name].id.get_chunk_info(i) for name in "AB" for i in range(f[name].id.get_num_chunks() // 2 - 6, f[name].id.get_num_chunks() // 2 + 6)]
+        middle = {name: f[name].id.get_num_chunks() // 2 for name in "AB"}
+        bad = [f[name].id.get_chunk_info(i) for name in "AB" for i in range(middle[name] - 6, middle[name] + 6)]
     with open("broken/packed.h5", "r+b") as file:
         for chunk in bad:
             file.seek(chunk.byte_offset)
@@ -52,14 +53,16 @@ def leaves(title, code, pattern, arguments, program, ranks=RANKS):
 
 
 def matmul_fails():
+    make_inputs()
     for grid in ("3x1x1", "1x3x1", "1x1x3"):
         how = f"--grid {grid} --device {device} -o {os.getcwd()}/c.h5"
         leaves(f"{device}: matmul {grid}: no input on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}", ELSEWHERE["nothing"])
-        leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}", ELSEWHERE["broken"])
+        leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}",
+               ELSEWHERE["broken"])
         leaves(f"{device}: matmul {grid}: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
                f"matmul packed.h5 {how} --piece 64K", ELSEWHERE["broken"])
-    leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on", f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --device {device}",
-           ELSEWHERE["nothing"])
+    leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on",
+           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --device {device}", ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
     need = virtual_memory()
@@ -83,9 +86,10 @@ def virtual_memory():
 
 
 def others_fail():
+    make_inputs()
     leaves("compare: no input on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/A packed.h5:/A", ELSEWHERE["nothing"])
     leaves("compare: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/B plain.h5:/B", ELSEWHERE["broken"])
-    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A", ELSEWHERE["broken"])
+    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A --piece 64K", ELSEWHERE["broken"])
     leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on", "gen matrices here/g.h5 --size 500", ELSEWHERE["nothing"])
     leaves("gen: one rank may not write so much", 4, r"g\.h5.*File too large.*rank 1 on", "gen matrices g.h5 --size 2000", SMALL_FILES)
 
@@ -132,13 +136,9 @@ def signals():
     for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
         stopped(f"{number.name} to the program alone: it stops (75)", 75, 1, number)
     stopped("a second TERM stops it at once (75)", 75, 1, signal.SIGTERM, 2)
-    os.remove("endless.h5")
 
 
-make_inputs()
-os.makedirs("here")
 for device in gm.devices():
-    matmul_fails()
-    signals()
-others_fail()
+    gm.together([matmul_fails, signals])
+gm.together([others_fail])
 gm.done()

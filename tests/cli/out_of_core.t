@@ -1,6 +1,8 @@
 #!/usr/bin/env -S python3 -B
-"""A product three times larger than what --device-memory and --host-memory allow: it completes within both, by its own account and by the system's."""
+"""A product three times larger than what --device-memory and --host-memory allow: it completes within both, by its own account and by the
+system's. What cannot be done within them is refused with the number that would do."""
 import json
+import re
 import threading
 import time
 
@@ -40,12 +42,32 @@ def check_product():
     return np.array_equal(c @ x, a @ (b @ x)) and np.array_equal(x @ c, (x @ a) @ b)
 
 
+def check_refusal(caps):
+    """What does not fit is refused, with the number that would do: it does, as it is printed."""
+    name = f"{device}: {caps}"
+    ran = gm.run(f"matmul small.h5 -o s.h5 --force --threads 1 --device {device} {caps}")
+    found = re.search(r"at least ([\d.]+) (\w+) of device memory and ([\d.]+) (\w+) of host memory", ran.err)
+    if not gm.ok(ran.code == 5 and found, f"{name}: refused, with the number that would do", ran):
+        return
+    wanted = f"--device-memory {found[1]}{found[2]} --host-memory {found[3]}{found[4]}"
+    ran = gm.run(f"matmul small.h5 -o s.h5 --force --threads 1 --device {device} {wanted} --report r.json")
+    if gm.ok(ran.code == 0, f"{name}: {wanted} does", ran):
+        with open("r.json") as file:
+            peak = json.load(file)["peak_host_bytes"]
+        need = float(found[3]) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[found[4]]
+        gm.ok(peak <= need <= 2 * peak, f"{name}: it takes {peak / 2**20:.2f} MiB of that")
+
+
 rng = np.random.default_rng(4)
 gm.write("ab.h5", A=gm.integers(rng, (N, N)), B=gm.integers(rng, (N, N)))
+gm.write("small.h5", A=np.ones((700, 1100)), B=np.ones((1100, 900)))
 gm.write("tiny.h5", A=np.ones((8, 8)), B=np.ones((8, 8)))
 size = 3 * N * N * 8
 gm.ok(size >= 3 * CAP, f"the matrices take {size >> 20} MiB, {size / CAP:.1f} times what is allowed")
 for device in gm.devices():
+    check_refusal("--host-memory 1K")
+    check_refusal("--device-memory 1K")
+    check_refusal("--host-memory 1M --device-memory 100K")
     floor = measured(f"matmul tiny.h5 -o tiny_c.h5 --force --device {device}")[1]
     caps = f"--device-memory {CAP} --host-memory {CAP}"
     ran, peak = measured(f"matmul ab.h5 -o c.h5 --force --no-sync --device {device} {caps} --report r.json")
@@ -57,5 +79,6 @@ for device in gm.devices():
     for what in ("peak_host_bytes", "peak_device_bytes"):
         gm.ok(0 < report[what] <= CAP, f"{device}: {what} is {report[what] / 2**20:.1f} MiB of {CAP >> 20}")
     if device == "cpu": # a driver of GPUs maps what it likes
-        gm.ok(peak - floor <= CAP + SLACK, f"{device}: the system saw {(peak - floor) / 2**20:.1f} MiB more than for a tiny product", f"{peak} bytes, {floor}")
+        gm.ok(peak - floor <= CAP + SLACK, f"{device}: the system saw {(peak - floor) / 2**20:.1f} MiB more than for a tiny product",
+              f"{peak} bytes, {floor}")
 gm.done()

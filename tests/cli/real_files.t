@@ -15,7 +15,7 @@ def load(name):
 
 
 def product(title, want, arguments, ranks, bound=0.0):
-    """want: float64. bound: relative to the norms of the factors, which the caller has divided out; 0: equal."""
+    """want: the product in float64, and what the errors of its elements are relative to. bound 0: equal."""
     ran = gm.run([*arguments, "--device", device, "-o", "c.h5", "--force"], ranks)
     if ran.code != 0:
         gm.ok(False, f"{device}: {title}", ran)
@@ -58,7 +58,8 @@ for device in gm.devices():
     check("big-endian series, its outer product", SERIES, "b", 2, "[100:400]")
     white = load("tooth.h5:/exchange/data_white").reshape(10, -1).astype("f8")
     data = load(TOOTH).reshape(181, -1).astype("f8")
-    product("tooth, projections by flat fields", (data @ white.T, np.linalg.norm(data, axis=1)[:, None] * np.linalg.norm(white, axis=1)),
+    norms = np.outer(np.linalg.norm(data, axis=1), np.linalg.norm(white, axis=1))
+    product("tooth, projections by flat fields", (data @ white.T, norms),
             ["matmul", path(TOOTH), path("tooth.h5:/exchange/data_white"), "--flatten", "--transpose", "b"], 2, 1e-6 + 6e-8)
 for title, arguments in (("a title is no matrix", ["matmul", path("tooth.h5:/exchange/title"), path(TOOTH), "--flatten"]),
                          ("compare wants numbers", ["compare", path("tooth.h5:/exchange/title"), path(TOOTH)])):
@@ -68,6 +69,7 @@ for title, arguments in (("a title is no matrix", ["matmul", path("tooth.h5:/exc
 ran = gm.run(["compare", path(K11), path(K11)], 2)
 gm.ok(ran.code == 0, "compare of frames with themselves", ran)
 ran = gm.run(["info", path("tooth.h5")])
-gm.ok(ran.code == 0 and all(word in ran.out for word in ("/exchange/data", "181", "640", "float32", "contiguous", "string")), "info tells what is in a file", ran)
+told = ("/exchange/data", "181", "640", "float32", "contiguous", "string")
+gm.ok(ran.code == 0 and all(word in ran.out for word in told), "info tells what is in a file", ran)
 gm.ok(gm.state(gm.DATA) == before, "the files are as they were", *gm.difference(before, gm.state(gm.DATA)))
 gm.done()

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """The bits of C are the same for any number of ranks and threads, any grid, any limit on memory and any pieces, on one kind of device."""
+import functools
 import hashlib
 
 import gm
@@ -11,8 +12,8 @@ rng = np.random.default_rng(3)
 WAYS = [(1, "--threads 2"), (2, "--threads 1"), (3, ""), (4, "--threads 1"), (8, ""), (3, "--grid 1x1x3"), (4, "--grid 1x2x2"), (4, "--grid 4x1x1"),
         (8, "--grid 2x2x2"), (1, "--device-memory 4M --host-memory 8M"), (2, "--host-memory 8M --threads 2"), (1, "--piece 10000 --depth 2"),
         (3, "--piece 100K --depth 5")]
-FEW = [(1, "--threads 2"), (2, ""), (3, "--grid 1x1x3"), (8, "--grid 2x1x4"), (4, "--grid 1x1x4 --host-memory 8M"), (1, "--device-memory 4M --host-memory 8M"),
-       (2, "--piece 10000")]
+FEW = [(1, "--threads 2"), (2, ""), (3, "--grid 1x1x3"), (8, "--grid 2x1x4"), (4, "--grid 1x1x4 --host-memory 8M"),
+       (1, "--device-memory 4M --host-memory 8M"), (2, "--piece 10000")]
 
 
 def bits(arguments, ranks=1):
@@ -29,12 +30,14 @@ def same(title, precision, ways):
         gm.ok(digest and digest == first, f"{device}: {title}, {precision}: {ranks} ranks {options}", ran)
 
 
+def shape(m, n, k, precision, ways):
+    dtype = "f8" if precision == "fp64" else "f4"
+    gm.write("ab.h5", A=rng.standard_normal((m, k)).astype(dtype), B=rng.standard_normal((k, n)).astype(dtype))
+    same(f"{m} x {n} x {k}", precision, ways)
+
+
+JOBS = [(700, 900, 1100, "fp64", WAYS), (700, 900, 1100, "fp32", WAYS), (700, 900, 1100, "exact", FEW), (45, 33, 60000, "fp64", FEW),
+        (45, 33, 60000, "fp32", FEW), (45, 33, 60000, "exact", FEW)]
 for device in gm.devices():
-    for m, n, k, ways in ((700, 900, 1100, WAYS), (45, 33, 60000, FEW)):
-        a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-        gm.write("ab.h5", A=a, B=b)
-        same(f"{m} x {n} x {k}", "fp64", ways)
-        gm.write("ab.h5", A=a.astype("f4"), B=b.astype("f4"))
-        for precision in ("fp32", "exact"):
-            same(f"{m} x {n} x {k}", precision, ways if precision == "fp32" else FEW)
+    gm.together([functools.partial(shape, *job) for job in JOBS], 2)
 gm.done()
