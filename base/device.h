@@ -59,6 +59,7 @@ typedef struct gm_product {
     gm_dtype operand;     /* type of the panels of A and B on this kind of device */
     gm_dtype accumulator; /* type of acc */
     int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
+    const char *family;   /* of --kernel: "simt", "mma"; "blas" on the processor */
     const char *kernel;   /* its name, for the report */
     int (*run)(gm_queue *queue, const gm_product_call *call);
 } gm_product;

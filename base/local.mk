@@ -10,6 +10,7 @@ base_libgmbase_a_SOURCES = \
 	base/dtypes.def \
 	base/log.c \
 	base/log.h \
+	base/measure.h \
 	base/memory.c \
 	base/memory.h \
 	base/precision.c \

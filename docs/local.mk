@@ -2,4 +2,5 @@
 dist_man_MANS += docs/gpumem-run.1
 dist_doc_DATA += \
 	docs/accuracy.md \
-	docs/design.md
+	docs/design.md \
+	docs/performance.md

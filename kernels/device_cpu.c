@@ -29,12 +29,10 @@ static const char *cpu_absence(void)
     return NULL;
 }
 
-/* OpenBLAS on POSIX threads has one number of threads for the whole process. Its OpenMP flavour takes OpenMP's, which is the
- * calling thread's own and belongs to the rest of the program. */
-static void make_blas_serial(void)
+void gm_cpu_blas_threads(int threads)
 {
     int before = omp_get_max_threads();
-    openblas_set_num_threads(1);
+    openblas_set_num_threads(threads);
     omp_set_num_threads(before);
 }
 
@@ -61,7 +59,7 @@ static int cpu_open(int index, int threads, gm_device **out)
     status = gm_host_alloc((size_t)device->threads * GM_CPU_TILE * GM_CPU_TILE * sizeof(double), &device->scratch);
     if (status != GM_OK)
         goto out;
-    make_blas_serial();
+    gm_cpu_blas_threads(1);
     *out = device;
     device = NULL;
 out:
@@ -235,9 +233,9 @@ static int run_fp64(gm_queue *queue, const gm_product_call *call)
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
 static const gm_product products[GM_PRECISIONS] = {
-    [GM_FP64] = {GM_F64, GM_F64, GM_CPU_TILE, "openblas-dgemm", run_fp64},
-    [GM_FP32] = {GM_F32, GM_F32, GM_CPU_TILE, "openblas-sgemm", run_fp32},
-    [GM_EXACT] = {GM_F64, GM_F64, GM_CPU_TILE, "openblas-dgemm", run_fp64},
+    [GM_FP64] = {GM_F64, GM_F64, GM_CPU_TILE, "blas", "openblas-dgemm", run_fp64},
+    [GM_FP32] = {GM_F32, GM_F32, GM_CPU_TILE, "blas", "openblas-sgemm", run_fp32},
+    [GM_EXACT] = {GM_F64, GM_F64, GM_CPU_TILE, "blas", "openblas-dgemm", run_fp64},
 };
 
 static const gm_product *cpu_product(gm_device *device, gm_precision precision)

@@ -3,6 +3,7 @@
 #define GM_KERNELS_KERNELS_H
 
 #include "base/device.h"
+#include "base/measure.h"
 #include "base/random.h"
 
 #ifdef __cplusplus
@@ -28,6 +29,17 @@ int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call);
 int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call);
 int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call);
 
+/* What measuring needs (base/measure.h). A gate is pinned memory: the kernel of hold number `hold` ends when released reaches that number, or after
+ * so many seconds, and then says so in expired. */
+typedef struct gm_cuda_gate {
+    unsigned released, expired;
+} gm_cuda_gate;
+int gm_cuda_hold(gm_cuda_stream stream, gm_cuda_gate *gate, unsigned hold, int seconds);
+int gm_cuda_flush(gm_cuda_stream stream, const void *buffer, size_t bytes);
+int gm_cuda_copy(gm_cuda_stream stream, void *dst, const void *src, size_t bytes); /* both at multiples of 16 */
+int gm_cuda_matmul_1_naive(gm_cuda_stream stream, const gm_gemm_call *call);       /* kernels/ladder/ */
+int gm_cuda_matmul_2_compensated(gm_cuda_stream stream, const gm_gemm_call *call);
+
 /* The CPU's twins, on threads processor threads; GM_OK or a message. */
 enum { GM_CPU_TILE = 512 }; /* of the CPU's products */
 
@@ -38,6 +50,11 @@ int gm_cpu_unpack(int threads, const gm_unpack_call *call);
 int gm_cpu_fold(int threads, const gm_fold_call *call);
 int gm_cpu_finish(int threads, const gm_finish_call *call);
 int gm_cpu_probe(int threads, const gm_probe_call *call);
+int gm_cpu_matmul_1_naive(int threads, const gm_gemm_call *call); /* kernels/ladder/ */
+int gm_cpu_matmul_2_compensated(int threads, const gm_gemm_call *call);
+
+/* c: [rows][cols] = a: [rows][k] times b: [k][cols], host memory, summed in long double: what other products are held against. */
+void gm_cpu_reference(int threads, int64_t rows, int64_t cols, int64_t k, const double *a, const double *b, double *c);
 
 /* dst[i] = src[i], n file elements of a type converted to float32 or float64: one row of unpack, on the calling thread.
  * src needs no alignment. */

@@ -6,22 +6,32 @@ kernels_libgmkernels_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS) $(CUDA_CPP
 kernels_libgmkernels_a_SOURCES = \
 	kernels/compare_cpu.c \
 	kernels/device_cpu.c \
+	kernels/device_cpu.h \
+	kernels/device_cuda.h \
 	kernels/devices.c \
 	kernels/element.h \
 	kernels/elementwise_cuda.cuh \
 	kernels/finish_cpu.c \
 	kernels/kernels.h \
+	kernels/ladder/matmul_1_naive_cpu.c \
+	kernels/ladder/matmul_2_compensated_cpu.c \
 	kernels/ledger.c \
 	kernels/ledger.h \
 	kernels/matmul_cpu.c \
 	kernels/matmul_cuda.cuh \
+	kernels/measure_cpu.c \
 	kernels/probe_cpu.c \
 	kernels/random_cpu.c \
+	kernels/reference_cpu.c \
 	kernels/unpack_cpu.c \
 	kernels/versions.c
 
 GM_CUDA_KERNELS = \
+	kernels/clock_cuda.cu \
+	kernels/copy_cuda.cu \
 	kernels/finish_cuda.cu \
+	kernels/ladder/matmul_1_naive_cuda.cu \
+	kernels/ladder/matmul_2_compensated_cuda.cu \
 	kernels/matmul_cuda_fp32.cu \
 	kernels/matmul_cuda_fp64.cu \
 	kernels/probe_cuda.cu \
@@ -31,7 +41,7 @@ GM_CUDA_DEPS = $(GM_CUDA_KERNELS:.cu=.d)
 MOSTLYCLEANFILES += $(GM_CUDA_DEPS)
 
 if HAVE_CUDA
-kernels_libgmkernels_a_SOURCES += kernels/device_cuda.c $(GM_CUDA_KERNELS)
+kernels_libgmkernels_a_SOURCES += kernels/device_cuda.c kernels/measure_cuda.c kernels/rival_cuda.c $(GM_CUDA_KERNELS)
 -include $(GM_CUDA_DEPS)
 else
 kernels_libgmkernels_a_SOURCES += kernels/device_cuda_none.c

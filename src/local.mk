@@ -5,6 +5,13 @@ GM_LIBS += src/libgmsrc.a
 
 src_libgmsrc_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 src_libgmsrc_a_SOURCES = \
+	src/bench.h \
+	src/bench_clock.c \
+	src/bench_copy.c \
+	src/bench_data.c \
+	src/bench_matmul.c \
+	src/bench_table.c \
+	src/benches.def \
 	src/budget.c \
 	src/budget.h \
 	src/flat.c \
@@ -12,10 +19,12 @@ src_libgmsrc_a_SOURCES = \
 	src/job.c \
 	src/job.h \
 	src/matmul.h \
+	src/matmul_case.c \
 	src/matmul_check.c \
 	src/matmul_device.c \
 	src/matmul_memory.c \
 	src/matmul_pieces.c \
+	src/op_bench.c \
 	src/op_compare.c \
 	src/op_gen.c \
 	src/op_info.c \
@@ -32,6 +41,8 @@ src_libgmsrc_a_SOURCES = \
 	src/report.h \
 	src/result.c \
 	src/result.h \
+	src/slot.c \
+	src/slot.h \
 	src/stop.c \
 	src/stop.h \
 	src/stream.c \

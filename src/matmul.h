@@ -1,6 +1,7 @@
 /* matmul.h - inside the product: what its parts share. Rank 0 describes the case, all plan it alike, then each rank runs its part:
  *
- *   op_matmul.c       operands, types, output, the order of things
+ *   op_matmul.c       the plan, the output, the order of things
+ *   matmul_case.c     operands, shapes, types: what is to be computed
  *   matmul_pieces.c   which pieces go through the ring, in which order
  *   matmul_device.c   what happens to a piece: panels, products, results
  *   matmul_memory.c   what a rank allocates for it
@@ -31,6 +32,9 @@ typedef struct gm_matmul_case {
     int64_t m, n, k;  /* k as it is used: 0 when alpha is 0 */
     int verify;
 } gm_matmul_case;
+
+/* Fills in the case from the command line and the files. Called by one rank. GM_EUSAGE, GM_EINPUT. */
+int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
 
 /* --- The check: vectors of a block, all float64, in one allocation. --- */
 

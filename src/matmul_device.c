@@ -58,6 +58,28 @@ static int write_piece(void *context, const gm_piece *piece, const void *host)
                            (const char *)host + gm_matmul_result_offset(p, piece), (size_t)piece->cols * gm_dtype_size(p->problem->result));
 }
 
+/* --- Who waits for whom between the queues --- */
+
+static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue)
+{
+    gm_matmul *p = context;
+    const gm_device_ops *ops = ops_of(p);
+    if (piece->kind == GM_PIECE_LOAD) /* until the product that used the panel last is done with it */
+        return ops->event_wait(queue, panel_of(p, piece->step, piece->matrix)->released);
+    if (stage != GM_STAGE_COMPUTE)
+        return GM_OK;
+    int status = GM_OK;
+    if (piece->kind == GM_PIECE_MULTIPLY || piece->kind == GM_PIECE_PROBE) { /* until the panels are filled */
+        status = ops->event_record(p->loaded, gm_stream_in(p->stream));
+        if (!status)
+            status = ops->event_wait(queue, p->loaded);
+    }
+    int reuses = piece->kind == GM_PIECE_BEGIN || (piece->kind == GM_PIECE_MULTIPLY && p->part.layer > 0);
+    if (!status && reuses) /* until the sums of the block before, or acc of the leaf before, have been copied out */
+        status = ops->event_wait(queue, p->copied);
+    return status;
+}
+
 /* --- To the device --- */
 
 /* A strip of a file into its place in the panel: copied straight there when nothing has to be converted. */
@@ -68,9 +90,7 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
     gm_panel *panel = panel_of(p, piece->step, piece->matrix);
     size_t size = gm_dtype_size(operand->type), width = (size_t)piece->cols * size;
     char *to = (char *)panel->data + (piece->at_row * panel->ld + piece->at_col) * operand_size(p);
-    int status = ops->event_wait(in, panel->released);
-    if (status)
-        return status;
+    int status = GM_OK;
     if (!ops->unified && operand->type == p->product->operand && !operand->swap)
         return ops->copy_in(in, to, (size_t)(panel->ld * operand_size(p)), slot->host, width, width, piece->rows);
     if (!ops->unified)
@@ -102,19 +122,10 @@ static int begin(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
 {
     const gm_device_ops *ops = ops_of(p);
     size_t x = (size_t)piece->cols * sizeof(double), u = (size_t)piece->rows * sizeof(double);
-    int status = ops->event_wait(queue, p->copied); /* the sums of the block before */
-    if (!status)
-        status = ops->zero(queue, p->sums, (size_t)gm_sum_offset(GM_SUMS, piece->rows, piece->cols) * sizeof(double));
+    int status = ops->zero(queue, p->sums, (size_t)gm_sum_offset(GM_SUMS, piece->rows, piece->cols) * sizeof(double));
     if (!status)
         status = ops->copy_in(queue, p->x, x, p->host_x + (piece->col - p->part.col0), x, x, 1);
     return status ? status : ops->copy_in(queue, p->u, u, p->host_u + (piece->row - p->part.row0), u, u, 1);
-}
-
-/* The panels of the step are there: work in queue may use them. */
-static int await_panels(gm_matmul *p, gm_queue *queue)
-{
-    int status = ops_of(p)->event_record(p->loaded, gm_stream_in(p->stream));
-    return status ? status : ops_of(p)->event_wait(queue, p->loaded);
 }
 
 static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
@@ -130,11 +141,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .accumulate = p->part.layer == 0 && piece->leaf > p->part.leaf0,
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;
-    int status = await_panels(p, queue);
-    if (!status && p->part.layer > 0) /* the leaf before has left acc */
-        status = ops->event_wait(queue, p->copied);
-    if (!status)
-        status = p->product->run(queue, &call);
+    int status = p->product->run(queue, &call);
     for (int matrix = GM_A; matrix <= GM_B && piece->last && !status; matrix++)
         status = ops->event_record(panel_of(p, piece->step, matrix)->released, queue);
     return status;
@@ -163,7 +170,7 @@ static int probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     const gm_device_ops *ops = ops_of(p);
     int64_t depth = gm_matmul_k(p, piece->leaf + piece->leaves) - gm_matmul_k(p, piece->leaf);
     double *const vectors[] = {p->y, p->y_abs, p->v, p->v_abs};
-    int status = await_panels(p, queue);
+    int status = GM_OK;
     for (int i = 0; i < 4 && !status; i++)
         status = ops->zero(queue, vectors[i], (size_t)depth * sizeof(double));
 
@@ -322,7 +329,7 @@ static int done(void *context, const gm_piece *piece, const void *host)
 
 void gm_matmul_program(gm_matmul *p, gm_program *program)
 {
-    *program = (gm_program){.context = p, .next = gm_matmul_next, .read = read_piece, .to_device = to_device, .compute = compute,
+    *program = (gm_program){.context = p, .next = gm_matmul_next, .read = read_piece, .await = await, .to_device = to_device, .compute = compute,
                             .from_device = from_device, .write = write_piece, .done = done};
     if (p->plan.grid[2] > 1) {
         program->receive = receive_piece;

@@ -4,143 +4,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
-#include "io/describe.h"
 #include "src/progress.h"
 #include "src/result.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const letters[GM_OPERANDS] = {"A", "B", "C0"};
-
-/* The operand as a matrix: two dimensions, or any number of them with --flatten. */
-static int matrix_of(const gm_job *job, gm_matmul_case *c, int which)
-{
-    gm_dataset *d = &c->operand[which];
-    char title[GM_PATH_MAX];
-    if (d->view_rank != 2 && !(job->options->flatten && d->view_rank > 0))
-        return gm_fail(GM_EINPUT, "%s: has %d dimensions, a matrix has 2%s", gm_dataset_title(d, title), d->view_rank,
-                       d->view_rank > 2 ? " (--flatten: first dimension x the rest)" : "");
-    gm_dataset_matrix(d, &c->stored_rows[which], &c->stored_cols[which]);
-    if (which != GM_C0 && (d->type == GM_U64 || d->type == GM_I64))
-        return gm_fail(GM_EINPUT, "%s: 64-bit integers (%s) do not fit float64, expected up to 32 bits", gm_dataset_title(d, title),
-                       gm_dtype_name(d->type));
-    return GM_OK;
-}
-
-static int same_elements(const gm_dataset *a, const gm_dataset *b)
-{
-    return a->device == b->device && a->inode == b->inode && strcmp(a->name, b->name) == 0 &&
-           memcmp(&a->selection, &b->selection, sizeof a->selection) == 0;
-}
-
-static int describe_operands(const gm_job *job, gm_matmul_case *c)
-{
-    const gm_options *o = job->options;
-    const char *text[GM_OPERANDS] = {o->operands[0], o->operand_count > 1 ? o->operands[1] : o->operands[0], o->add};
-    static const char *const preferred[GM_OPERANDS] = {"/A", "/B", "/C"};
-    if (o->operand_count == 1) {
-        char *file = malloc(2 * GM_PATH_MAX + GM_NAME_MAX), *name = file ? file + GM_PATH_MAX : NULL;
-        int status = file ? gm_name_split(text[GM_A], file, name, name + GM_NAME_MAX) : gm_fail(GM_EINTERNAL, "no memory for a name");
-        if (!status && *name)
-            status = gm_fail(GM_EUSAGE, "matmul needs two matrices: %s names one of them, a bare file means its /A and /B", text[GM_A]);
-        free(file);
-        if (status)
-            return status;
-    }
-    for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++) {
-        int status = gm_describe(text[i], preferred[i], &c->operand[i]);
-        if (!status)
-            status = matrix_of(job, c, i);
-        if (status)
-            return status;
-    }
-    c->shared = same_elements(&c->operand[GM_A], &c->operand[GM_B]);
-    return GM_OK;
-}
-
-static int set_shape(gm_matmul_case *c)
-{
-    char a[GM_PATH_MAX], b[GM_PATH_MAX];
-    const int64_t *rows = c->stored_rows, *cols = c->stored_cols;
-    c->m = c->transpose[GM_A] ? cols[GM_A] : rows[GM_A];
-    c->k = c->transpose[GM_A] ? rows[GM_A] : cols[GM_A];
-    c->n = c->transpose[GM_B] ? rows[GM_B] : cols[GM_B];
-    int64_t inner = c->transpose[GM_B] ? cols[GM_B] : rows[GM_B];
-    if (c->k != inner)
-        return gm_fail(GM_EINPUT, "%s is %lldx%lld%s and %s is %lldx%lld%s: the inner sizes %lld and %lld differ",
-                       gm_dataset_title(&c->operand[GM_A], a), (long long)rows[GM_A], (long long)cols[GM_A],
-                       c->transpose[GM_A] ? " (transposed)" : "", gm_dataset_title(&c->operand[GM_B], b), (long long)rows[GM_B],
-                       (long long)cols[GM_B], c->transpose[GM_B] ? " (transposed)" : "", (long long)c->k, (long long)inner);
-    if (c->has_c0 && (rows[GM_C0] != c->m || cols[GM_C0] != c->n))
-        return gm_fail(GM_EINPUT, "%s is %lldx%lld, expected the shape of the product, %lldx%lld", gm_dataset_title(&c->operand[GM_C0], a),
-                       (long long)rows[GM_C0], (long long)cols[GM_C0], (long long)c->m, (long long)c->n);
-    int64_t elements;
-    if (gm_mul(c->m, c->n, &elements) || gm_mul(elements, 8, &elements))
-        return gm_fail(GM_EUSAGE, "a product of %lldx%lld does not fit 64-bit sizes", (long long)c->m, (long long)c->n);
-    if (c->alpha == 0) /* as in the BLAS, A and B are not read then */
-        c->k = 0;
-    return GM_OK;
-}
-
-/* Bits of significand that hold every value of a type; integers: their width without the sign. */
-static int bits_of(gm_dtype type)
-{
-    if (gm_dtype_get_kind(type) == GM_FLOAT)
-        return type == GM_F64 ? 53 : type == GM_F32 ? 24 : 11;
-    return 8 * (int)gm_dtype_size(type) - (gm_dtype_get_kind(type) == GM_SIGNED);
-}
-
-/* The precision by the data: the wider of the two. */
-static gm_precision natural_precision(const gm_matmul_case *c)
-{
-    for (int i = GM_A; i <= GM_B; i++)
-        if (c->operand[i].type == GM_F64 || gm_dtype_get_kind(c->operand[i].type) != GM_FLOAT)
-            return GM_FP64;
-    return GM_FP32;
-}
-
-static int set_types(const gm_job *job, gm_matmul_case *c)
-{
-    const gm_options *o = job->options;
-    char title[GM_PATH_MAX];
-    c->precision = o->precision ? gm_precision_find(o->precision) : natural_precision(c);
-    if (c->precision == GM_PRECISIONS)
-        return gm_fail(GM_EUSAGE, "--precision '%s': expected fp64, fp32 or exact", o->precision);
-    const gm_precision_info *how = gm_precision_get(c->precision);
-    if (!job->ops->product(job->device, c->precision))
-        return gm_fail(GM_EUSAGE, "--precision %s is not built yet for the device %s; fp64, fp32 and exact are", how->name, job->ops->kind);
-    for (int i = GM_A; i <= GM_B; i++) {
-        int fits = bits_of(c->operand[i].type) <= (how->operand == GM_F64 ? 53 : 24);
-        if (!fits && c->precision == GM_EXACT)
-            return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s", gm_dataset_title(&c->operand[i], title),
-                           gm_dtype_name(c->operand[i].type));
-        if (!fits)
-            gm_note("%s (%s) is rounded to float32 by --precision %s", letters[i], gm_dtype_name(c->operand[i].type), how->name);
-    }
-    c->result = o->type ? gm_dtype_find(o->type) : how->result;
-    if (c->result == GM_DTYPES || gm_dtype_get_kind(c->result) != GM_FLOAT)
-        return gm_fail(GM_EUSAGE, "--type '%s': C is f64, f32 or f16", o->type);
-    return GM_OK;
-}
-
-static int set_case(const gm_job *job, gm_matmul_case *c)
-{
-    const gm_options *o = job->options;
-    c->transpose[GM_A] = o->transpose && strchr(o->transpose, 'a');
-    c->transpose[GM_B] = o->transpose && strchr(o->transpose, 'b');
-    c->alpha = o->alpha;
-    c->beta = o->add && !gm_options_given(o, "beta") ? 1 : o->beta;
-    c->has_c0 = c->beta != 0;
-    c->verify = !o->no_verify;
-    if (c->has_c0 && !o->add)
-        return gm_fail(GM_EUSAGE, "--beta %g needs C0: --add FILE:DATASET", o->beta);
-    int status = describe_operands(job, c);
-    if (!status)
-        status = set_shape(c);
-    return status ? status : set_types(job, c);
-}
 
 /* "RxCxK" */
 static int read_grid(const char *text, int64_t *grid)
@@ -236,11 +105,23 @@ static void print_plan(const gm_job *job, const gm_matmul_case *c, const gm_plan
     printf("expected_time   %.3g s (%.3g flop/s, %.3g byte/s read a rank)\n", slowest, plan->problem.flop_rate, plan->problem.read_rate);
 }
 
+static void release(gm_matmul *p)
+{
+    gm_stream_close(p->stream);
+    p->stream = NULL;
+    gm_matmul_release(p);
+    for (int i = 0; i < GM_OPERANDS; i++) {
+        gm_reader_close(p->reader[i]);
+        p->reader[i] = NULL;
+    }
+}
+
 /* Readers, ring, device memory of this rank. */
 static int prepare(gm_matmul *p, gm_progress *progress)
 {
     const gm_job *job = p->job;
     int status = GM_OK;
+    gm_plan_part(&p->plan, job->ranks->rank, &p->part);
     for (int i = 0; i < (p->problem->has_c0 ? GM_OPERANDS : GM_C0) && !status && !p->part.idle; i++)
         status = gm_reader_open(&p->problem->operand[i], &p->reader[i]);
     if (!status && !p->part.idle)
@@ -250,14 +131,24 @@ static int prepare(gm_matmul *p, gm_progress *progress)
     return status ? status : gm_stream_open(&setup, &p->stream);
 }
 
-static void release(gm_matmul *p)
+/* Others may have taken memory since the plan was made: then a smaller plan, unless the user has set the size. Collective. */
+static int prepare_all(gm_matmul *p, gm_progress *progress)
 {
-    gm_stream_close(p->stream);
-    p->stream = NULL;
-    gm_matmul_release(p);
-    for (int i = 0; i < GM_OPERANDS; i++) {
-        gm_reader_close(p->reader[i]);
-        p->reader[i] = NULL;
+    enum { ATTEMPTS = 4 };
+    const gm_job *job = p->job;
+    for (int attempt = 1;; attempt++) {
+        int status = gm_job_agree_all(job, prepare(p, progress));
+        if (status != GM_EDEVICE || attempt == ATTEMPTS || job->options->device_memory)
+            return status;
+        gm_error error;
+        gm_error_get(&error);
+        gm_note("%s: trying a smaller plan", error.text);
+        gm_error_clear();
+        release(p);
+        gm_memory_set_cap(GM_DEVICE, gm_memory_cap(GM_DEVICE) / 2);
+        status = make_plan_all(job, p->problem, &p->plan);
+        if (status)
+            return status;
     }
 }
 
@@ -318,25 +209,24 @@ static int run_all(gm_job *job, const gm_matmul_case *c, const gm_plan *plan, gm
     gm_matmul p = {.job = job, .problem = c, .plan = *plan, .product = job->ops->product(job->device, c->precision),
                    .verdict = {.ratio = -1, .tile_row = -1, .tile_col = -1}};
     gm_progress progress;
-    gm_plan_part(plan, job->ranks->rank, &p.part);
-    gm_progress_start(&progress, job, "matmul",
-                      gm_plan_bytes_read(plan, &p.part) +
-                          (p.part.layer == 0 ? p.part.rows * p.part.cols * plan->problem.file_bytes_c : 0));
     double opened = gm_clock();
-    int status = gm_job_agree_all(job, prepare(&p, &progress));
+    int status = prepare_all(&p, &progress);
     gm_result result = {0};
     if (!status)
         status = gm_result_create_all(job, record, c->operand, c->has_c0 ? GM_OPERANDS : GM_C0, GM_OK, &result);
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - opened;
     if (!status) {
         gm_program program;
+        job->report.bytes_read = gm_plan_bytes_read(&p.plan, &p.part);
+        job->report.bytes_written = p.part.layer == 0 ? p.part.rows * p.part.cols * plan->problem.file_bytes_c : 0;
+        gm_progress_start(&progress, job, "matmul", job->report.bytes_read + job->report.bytes_written);
         gm_matmul_program(&p, &program);
         p.output = result.output;
         status = gm_job_agree_all(job, gm_stream_run(p.stream, &program, &job->report.times));
         gm_progress_end(&progress);
         job->report.flop = p.flop;
-        job->report.bytes_read = gm_plan_bytes_read(plan, &p.part);
-        job->report.bytes_written = p.part.layer == 0 ? p.part.rows * p.part.cols * plan->problem.file_bytes_c : 0;
+        if (job->ranks->rank == 0)
+            job->report.plan = plan_to_json(&p.plan);
         if (!status)
             status = gather_verdict_all(job, &p.verdict);
         gm_attribute extra[] = {
@@ -362,7 +252,7 @@ int gm_op_matmul(gm_job *job)
     int status = c && record ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the description of the operands");
     int first = job->ranks->rank == 0;
     if (!status && first)
-        status = set_case(job, c);
+        status = gm_matmul_describe(job, c);
     if (!status && first && !job->options->plan)
         status = describe_output(job, c, record);
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
@@ -373,7 +263,6 @@ int gm_op_matmul(gm_job *job)
     if (!status)
         status = make_plan_all(job, c, &plan);
     if (!status && first) {
-        job->report.plan = plan_to_json(&plan);
         job->report.inputs = json_array();
         for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++)
             json_array_append_new(job->report.inputs, gm_report_dataset(&c->operand[i]));

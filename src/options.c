@@ -44,6 +44,11 @@ static const struct {
 #undef GM_OPERATION
 };
 
+#define GM_OPERATION(id, name, function, device, least, most, arguments, help) \
+    _Static_assert((most) <= GM_WORDS_MOST, "gm_options.operands holds what " name " takes");
+#include "src/operations.def"
+#undef GM_OPERATION
+
 const char *gm_operation_name(int operation)
 {
     return operation < GM_OPERATIONS ? operations[operation].name : "";

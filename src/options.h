@@ -12,9 +12,11 @@ enum gm_operation_id {
     GM_OPERATIONS /* their number */
 };
 
+enum { GM_WORDS_MOST = 8 }; /* words behind the operation */
+
 typedef struct gm_options {
     int operation; /* gm_operation_id; GM_OPERATIONS when only --help or --version was given */
-    const char *operands[2];
+    const char *operands[GM_WORDS_MOST];
     int operand_count;
 #define GM_OPTION_FLAG int
 #define GM_OPTION_TEXT const char *

@@ -48,12 +48,12 @@ int64_t gm_plan_depth(const gm_plan *plan, int64_t leaf0, int64_t leaf1)
     return gm_min(gm_mul_sat(leaf1, plan->leaf), plan->problem.k) - gm_min(leaf0 * plan->leaf, plan->problem.k);
 }
 
-/* Tiles small enough for threads and ranks to share a small C, large enough for the kernel. Depends on m and n alone. */
-static int64_t choose_tile(const gm_problem *p)
+/* Small enough for threads and ranks to share a small C, large enough for the kernel. */
+int64_t gm_plan_tile(int64_t m, int64_t n, int64_t max_tile)
 {
-    double side = sqrt((double)p->m * (double)p->n) / TILES_WANTED;
+    double side = sqrt((double)m * (double)n) / TILES_WANTED;
     int64_t tile = gm_round_up((int64_t)side, TILE_UNIT);
-    return gm_min(gm_max(tile, TILE_LEAST), p->max_tile);
+    return gm_min(gm_max(tile, TILE_LEAST), max_tile);
 }
 
 /* Units [from, to) of `units` for share index of `of`. */
@@ -283,7 +283,7 @@ int gm_plan_make(const gm_problem *problem, gm_plan *plan)
 {
     memset(plan, 0, sizeof *plan);
     plan->problem = *problem;
-    plan->tile = choose_tile(problem);
+    plan->tile = gm_plan_tile(problem->m, problem->n, problem->max_tile);
     plan->leaf = gm_plan_leaf(problem->precision, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
     int status = take_grid(plan);

@@ -54,6 +54,9 @@ typedef struct gm_part {
 /* The length of a leaf: the accuracy of a product of inner size k rests on it (docs/accuracy.md). */
 int64_t gm_plan_leaf(gm_precision precision, int64_t k);
 
+/* The side of the tiles of C: depends on m and n alone, and on the largest tile of the device's product. */
+int64_t gm_plan_tile(int64_t m, int64_t n, int64_t max_tile);
+
 /* Makes the plan. GM_EUSAGE for a grid that does not fit the ranks; GM_EDEVICE, with the number that would do, for budgets that are too small. */
 int gm_plan_make(const gm_problem *problem, gm_plan *plan);
 

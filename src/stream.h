@@ -63,6 +63,8 @@ typedef struct gm_program {
     int (*next)(void *context, gm_piece *piece, int *more);
     int (*read)(void *context, const gm_piece *piece, void *host);
     int (*receive)(void *context, const gm_piece *piece, void *host); /* host NULL: this rank has failed */
+    /* Makes a queue wait for what this stage of the piece needs beside the stages before it; what it waits is not busy time. May be NULL. */
+    int (*await)(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue);
     int (*to_device)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in);
     int (*compute)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *compute);
     int (*from_device)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out);

@@ -1,6 +1,7 @@
 /* kernels_each.h - for the tests of kernels: the same test on each kind of device there is, and memory to and fro.
  *
- * GPUMEM_TEST_REQUIRE=cuda (or cpu) in the environment makes a missing device of that kind a failure; otherwise it is skipped. */
+ * GPUMEM_TEST_REQUIRE=cuda (or cpu) in the environment makes a missing device of that kind a failure; otherwise it is skipped.
+ * GPUMEM_TEST_DEVICE=cuda (or cpu): that kind only. */
 #ifndef GM_TESTS_KERNELS_EACH_H
 #define GM_TESTS_KERNELS_EACH_H
 
@@ -122,13 +123,15 @@ static inline double random_element(uint64_t *state, gm_dtype type, int swap, un
     return value;
 }
 
-/* Runs test on the first device of every kind. */
+/* Runs test on the first device of every kind that is to be tested. */
 static inline void each_device(void (*test)(bench *b))
 {
-    const char *required = getenv("GPUMEM_TEST_REQUIRE");
+    const char *required = getenv("GPUMEM_TEST_REQUIRE"), *only = getenv("GPUMEM_TEST_DEVICE");
     for (int i = 0; gm_device_kinds[i] != NULL; i++) {
         const gm_device_ops *ops = gm_device_kinds[i];
         int count;
+        if (only != NULL && *only != '\0' && strcmp(only, ops->kind) != 0)
+            continue;
         must(ops->count(&count));
         if (count > 0) {
             bench b = bench_open(ops, 2);

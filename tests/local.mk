@@ -30,6 +30,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/matmul.t \
 	tests/cli/one_rank_fails.t \
+	tests/cli/op_bench.t \
 	tests/cli/op_compare.t \
 	tests/cli/op_gen.t \
 	tests/cli/op_info.t \
@@ -37,6 +38,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/real_files.t \
 	tests/cli/same_bits.t \
 	tests/cli/startup.t \
+	tests/gpu_record.t \
 	tests/io_h5py.t \
 	tests/layering.t
 
@@ -53,9 +55,10 @@ GM_TESTS_TOOLS = \
 TESTS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_SCRIPT)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
-dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG)
+dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/pack tests/gpu/run
 EXTRA_DIST += \
 	tests/cli/gm.py \
+	tests/gpu/README.md \
 	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \

@@ -30,6 +30,16 @@ static int run_faulty(gm_queue *queue, const gm_product_call *call)
     return status;
 }
 
+static int allocations_to_fail;
+
+static int alloc_or_fail(gm_device *device, size_t bytes, void **out)
+{
+    *out = NULL;
+    if (allocations_to_fail-- > 0)
+        return gm_fail(GM_EDEVICE, "planted: no device memory");
+    return real_ops->alloc(device, bytes, out);
+}
+
 static const gm_product *give_faulty(gm_device *device, gm_precision precision)
 {
     product = *real_ops->product(device, precision);
@@ -49,6 +59,7 @@ static int run(int argc, char **argv, int with_fault, const char *device)
         real_ops = job.ops;
         faulty = *job.ops;
         faulty.product = give_faulty;
+        faulty.alloc = alloc_or_fail;
         job.ops = &faulty;
     }
     if (!status)
@@ -81,6 +92,11 @@ static void test_device(const char *device, const char *in, const char *out)
     fault_col = 500;
     fault_rows = fault_cols = 0;
     expect(device, in, out, GM_OK, "", "without a fault the product passes");
+    allocations_to_fail = 2;
+    expect(device, in, out, GM_OK, "", "device memory that others took: a smaller plan does");
+    allocations_to_fail = 1000;
+    expect(device, in, out, GM_EDEVICE, "planted", "no device memory at all");
+    allocations_to_fail = 0;
     fault_rows = fault_cols = 20;
     fault_bytes = NULL;
     expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "zeros in a tile are caught");

@@ -113,13 +113,16 @@ def skip(name, reason):
 
 def _apart(number, job):
     global _kept
-    folder = f"{_folder}/{number}"
+    folder, temporary = f"{_folder}/{number}", f"{_folder}/{number}.tmp"
     os.mkdir(folder)
+    os.mkdir(temporary)
+    os.environ["TMPDIR"] = temporary # mpiruns that start together can fail to make the folder that they share
     os.chdir(folder)
     _kept = []
     job()
     os.chdir(_folder)
     shutil.rmtree(folder)
+    shutil.rmtree(temporary, ignore_errors=True)
     return _kept
 
 

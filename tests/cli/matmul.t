@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Products as a user makes them, against NumPy: shapes, types, storage, selections, precisions, options, what is left behind. On every device."""
+"""Products as a user makes them, against NumPy: shapes, types, storage, selections, precisions, options, what is left behind."""
 import itertools
 import json
 import os
@@ -12,7 +12,7 @@ ranks_in_turn = itertools.cycle((1, 2, 1, 3))
 
 
 def product(name, want, arguments, ranks=None, dtype=None, bound=0.0, scale=None):
-    """C as it comes out against want: equal, or within bound relative to scale, element for element (default: |want|). Returns C and the run."""
+    """C as it comes out against want: equal, or within bound relative to scale (default: |want|), element for element. Returns C and the run."""
     ranks = ranks or next(ranks_in_turn)
     ran = gm.run(["matmul", "--device", device, "-o", "c.h5", "--force", *gm.words(arguments)], ranks)
     faults, c = [], None

@@ -18,7 +18,7 @@ rng = np.random.default_rng(5)
 
 def make_inputs():
     """The same names in ".", where ranks 0 and 2 work, and below broken/, where rank 1 does; its chunks in the middle are damaged."""
-    a, b = rng.random((900, 1200)), rng.random((1200, 800))
+    a, b = gm.integers(rng, (1200, 2000)), gm.integers(rng, (2000, 800)) # compare gives each rank a million elements of A
     gm.write("plain.h5", A=a, B=b)
     gm.write("packed.h5", storage=dict(chunks=(100, 100), compression="gzip", compression_opts=1), A=a, B=b)
     gm.write("tall.h5", A=np.ones((2000, 3)), B=np.ones((3, 1000))) # a product of 16 MB
@@ -33,10 +33,11 @@ def make_inputs():
         for chunk in bad:
             file.seek(chunk.byte_offset)
             file.write(os.urandom(chunk.size))
-    os.truncate("broken/plain.h5", os.path.getsize("plain.h5") - 3000000)
+    os.truncate("broken/plain.h5", os.path.getsize("plain.h5") - 9000000)
 
 
-ELSEWHERE = {where: gm.wrapper(f"in_{where}", f'[ $rank = 1 ] && cd {where}\nexec "$program" "$@"') for where in ("nothing", "broken")}
+ELSEWHERE = {where: gm.wrapper(f"in_{where}", f'[ $rank = 1 ] && cd {where}\nexec "$program" "$@"')
+             for where in ("nothing", "broken")}
 # Room for the files that MPI shares memory through, none for the rank's part of the output.
 SMALL_FILES = gm.wrapper("small_files", '[ $rank = 1 ] && ulimit -f 6000\nexec "$program" "$@"')
 
@@ -60,14 +61,15 @@ def matmul_fails():
         leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}",
                ELSEWHERE["broken"])
         leaves(f"{device}: matmul {grid}: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
-               f"matmul packed.h5 {how} --piece 64K", ELSEWHERE["broken"])
+               f"matmul packed.h5 {how} --piece 200K", ELSEWHERE["broken"])
     leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on",
            f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --device {device}", ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
     need = virtual_memory()
-    leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on", f"matmul plain.h5 -o c.h5 --device {device} --piece 256M --depth 3",
-           gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"'))
+    small = gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"')
+    leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on",
+           f"matmul plain.h5 -o c.h5 --device {device} --piece 256M --depth 3", small)
 
 
 def virtual_memory():
@@ -89,7 +91,8 @@ def others_fail():
     make_inputs()
     leaves("compare: no input on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/A packed.h5:/A", ELSEWHERE["nothing"])
     leaves("compare: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/B plain.h5:/B", ELSEWHERE["broken"])
-    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A --piece 64K", ELSEWHERE["broken"])
+    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A",
+           ELSEWHERE["broken"])
     leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on", "gen matrices here/g.h5 --size 500", ELSEWHERE["nothing"])
     leaves("gen: one rank may not write so much", 4, r"g\.h5.*File too large.*rank 1 on", "gen matrices g.h5 --size 2000", SMALL_FILES)
 

@@ -1,0 +1,61 @@
+/* measure.h - what only measuring needs of a kind of device: an optional part of its table (gm_device_ops.measure). As there, functions
+ * return a gm_status, and a slot that is NULL is "not supported". Calls put work into a queue; pointers are device memory. */
+#ifndef GM_BASE_MEASURE_H
+#define GM_BASE_MEASURE_H
+
+#include "base/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* C = A B in one call as a user would write it: no leaves, no tiles. All of one type, F32 or F64. */
+typedef struct gm_gemm_call {
+    gm_dtype type;
+    int64_t m, n, k;
+    const void *a; /* [m][lda] */
+    int64_t lda;   /* elements, as ldb and ldc */
+    const void *b; /* [k][ldb] */
+    int64_t ldb;
+    void *c; /* [m][ldc] */
+    int64_t ldc;
+} gm_gemm_call;
+
+typedef int gm_gemm(gm_queue *queue, const gm_gemm_call *call);
+
+/* One step of an optimisation ladder of products: F32 only. */
+typedef struct gm_rung {
+    const char *name; /* NULL: the end of the ladder */
+    gm_gemm *run;
+} gm_rung;
+
+typedef int gm_copy(gm_queue *queue, void *dst, const void *src, size_t bytes); /* no overlap; dst and src are multiples of 16 */
+
+typedef struct gm_measure_ops {
+    /* Holds the queue back: work put into it from now on starts at the release, so that the time between two events in it has nothing of
+     * the cost of launching. A queue is held once at a time, for GM_HOLD_SECONDS at most: then it goes on by itself, and *held is 0. */
+    int (*hold)(gm_queue *queue);
+    int (*release)(gm_queue *queue, int *held);
+
+    /* Reads buffer, which should be several times the cache: then nothing else is cached, and no line waits to be written back. The buffer
+     * holds zeros. */
+    int (*flush)(gm_queue *queue, const void *buffer, size_t bytes);
+
+    gm_copy *copy;       /* ours, from device memory to device memory */
+    gm_copy *copy_rival; /* as a user would write it */
+    const char *copy_rival_name;
+
+    /* The library that a user would call for a product: its name and version; NULL with *absence set where it is not installed. Opens it,
+     * once; what it needs itself is charged to nobody. rival_product may be called when it is open. */
+    const char *(*rival)(gm_device *device, const char **absence);
+    gm_gemm *rival_product;
+
+    const gm_rung *matmul_ladder;
+} gm_measure_ops;
+
+enum { GM_HOLD_SECONDS = 2 };
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* device_cuda.h - inside the CUDA device: what its parts know of each other. */
+#ifndef GM_KERNELS_DEVICE_CUDA_H
+#define GM_KERNELS_DEVICE_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/kernels.h"
+#include "kernels/ledger.h"
+
+struct gm_device {
+    int index;
+    char name[256];
+    size_t pitch_max; /* bytes, of a copy of rows */
+    gm_ledger memory, pinned;
+    struct gm_cuda_rival *rival; /* NULL: not opened */
+};
+
+struct gm_queue {
+    gm_device *device;
+    cudaStream_t stream;
+    gm_cuda_gate *gate; /* pinned; NULL: never held */
+    unsigned holds;     /* so far */
+};
+
+struct gm_event {
+    gm_device *device;
+    cudaEvent_t event;
+};
+
+/* GM_OK, or the message about what failed. */
+int gm_cuda_check(const gm_device *device, cudaError_t error, const char *what);
+
+extern const gm_measure_ops gm_cuda_measure;
+
+/* cuBLAS, by the slots of gm_measure_ops. */
+const char *gm_cuda_rival(gm_device *device, const char **absence);
+int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call);
+void gm_cuda_rival_close(struct gm_cuda_rival *rival); /* takes NULL */
+
+#endif

@@ -1,0 +1,340 @@
+/* bench matmul - products: ours as the operation matmul makes them (leaves and tiles as the plan has them, C rounded to its type), and a
+ * library's, in turn, on the same matrices.
+ *
+ * At n = 1000, the example of the texts that the program began with, the first steps of the ladder run as well: the straight float32 sum and the
+ * compensated one. */
+#include "base/log.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "src/bench.h"
+#include "src/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_SHAPES = 16, EXAMPLE = 1000 };
+
+typedef struct shape {
+    int64_t m, n, k;
+} shape;
+
+/* The figures of the texts, by the steps of the ladder. */
+static const gm_old_figure old_figures[] = {{1.73e9, 2.01e-6, 3.37e-7}, {1.73e9, 1.19e-7, 4.23e-8}};
+enum { OLD_FIGURES = sizeof old_figures / sizeof old_figures[0] };
+
+static const gm_precision precisions[] = {GM_FP32, GM_EXACT, GM_FP64};
+
+typedef struct race race;
+
+typedef struct contender {
+    const race *race;
+    gm_gemm *gemm; /* NULL: ours */
+    char name[GM_BENCH_TEXT], kernel[GM_BENCH_TEXT];
+    double limit, roundoff; /* flop/s; of one addition */
+    gm_old_figure old;
+} contender;
+
+/* Matrices of a shape and a precision, and who multiplies them. */
+struct race {
+    gm_bench *bench;
+    shape shape;
+    gm_precision precision;
+    const gm_product *product;
+    gm_dtype type, result;  /* of the data, of C */
+    void *a, *b;            /* data: [m][lda], [k][ldb] */
+    void *panel_a, *panel_b; /* the same in the type of the product's operands; the data themselves if that is the same */
+    void *acc, *c;          /* [m][n]; the same if they have the same type */
+    gm_nonfinite *nonfinite;
+    gm_product_call product_call;
+    gm_finish_call finish_call;
+    gm_gemm_call gemm_call;
+    gm_sample sample;
+    contender contenders[GM_BENCH_SUBJECTS]; /* ours first, then the rival if there is one */
+    int count, has_rival;
+};
+
+static int run_contender(void *context, gm_queue *queue)
+{
+    const contender *c = context;
+    const race *r = c->race;
+    if (c->gemm)
+        return c->gemm(queue, &r->gemm_call);
+    int status = r->product->run(queue, &r->product_call);
+    return status || r->c == r->acc ? status : r->bench->ops->finish(queue, &r->finish_call);
+}
+
+/* Bytes of a matrix on the device. */
+static int64_t matrix_bytes(int64_t rows, int64_t cols, gm_dtype type)
+{
+    int64_t size = (int64_t)gm_dtype_size(type);
+    return gm_mul_sat(gm_mul_sat(rows, gm_plan_ld(cols, size)), size);
+}
+
+/* Bytes that the race needs on the device. */
+static int64_t race_bytes(const race *r)
+{
+    const shape *s = &r->shape;
+    int64_t bytes = gm_add_sat(matrix_bytes(s->m, s->k, r->type), matrix_bytes(s->k, s->n, r->type));
+    if (r->product->operand != r->type)
+        bytes = gm_add_sat(bytes, gm_add_sat(matrix_bytes(s->m, s->k, r->product->operand), matrix_bytes(s->k, s->n, r->product->operand)));
+    if (r->product->accumulator != r->result)
+        bytes = gm_add_sat(bytes, matrix_bytes(s->m, s->n, r->product->accumulator));
+    return gm_add_sat(gm_add_sat(bytes, matrix_bytes(s->m, s->n, r->result)), 1 << 20);
+}
+
+static int alloc_matrix(race *r, int64_t rows, int64_t cols, gm_dtype type, void **out)
+{
+    return r->bench->ops->alloc(r->bench->device, (size_t)matrix_bytes(rows, cols, type), out);
+}
+
+static int64_t ld(int64_t cols, gm_dtype type)
+{
+    return gm_plan_ld(cols, (int64_t)gm_dtype_size(type));
+}
+
+static void free_race(race *r)
+{
+    const gm_device_ops *ops = r->bench->ops;
+    gm_device *device = r->bench->device;
+    ops->free(device, r->nonfinite);
+    if (r->c != r->acc)
+        ops->free(device, r->c);
+    ops->free(device, r->acc);
+    if (r->panel_b != r->b)
+        ops->free(device, r->panel_b);
+    if (r->panel_a != r->a)
+        ops->free(device, r->panel_a);
+    ops->free(device, r->b);
+    ops->free(device, r->a);
+    gm_sample_free(&r->sample);
+}
+
+static int alloc_race(race *r)
+{
+    const shape *s = &r->shape;
+    gm_dtype operand = r->product->operand, accumulator = r->product->accumulator;
+    void *count = NULL;
+    int status = alloc_matrix(r, s->m, s->k, r->type, &r->a);
+    if (!status)
+        status = alloc_matrix(r, s->k, s->n, r->type, &r->b);
+    r->panel_a = r->a;
+    r->panel_b = r->b;
+    if (!status && operand != r->type)
+        status = alloc_matrix(r, s->m, s->k, operand, &r->panel_a);
+    if (!status && operand != r->type)
+        status = alloc_matrix(r, s->k, s->n, operand, &r->panel_b);
+    if (!status)
+        status = alloc_matrix(r, s->m, s->n, accumulator, &r->acc);
+    r->c = r->acc;
+    if (!status && accumulator != r->result)
+        status = alloc_matrix(r, s->m, s->n, r->result, &r->c);
+    if (!status)
+        status = r->bench->ops->alloc(r->bench->device, sizeof *r->nonfinite, &count);
+    r->nonfinite = count;
+    return status ? status : r->bench->ops->zero(r->bench->queue, count, sizeof *r->nonfinite);
+}
+
+/* A panel from the data, where the product does not take the data themselves. */
+static int unpack(race *r, int64_t rows, int64_t cols, const void *data, void *panel)
+{
+    if (panel == data)
+        return GM_OK;
+    gm_unpack_call call = {.rows = rows, .cols = cols, .src = data, .src_pitch = (size_t)ld(cols, r->type) * gm_dtype_size(r->type),
+                           .src_type = r->type, .dst = panel, .ld = ld(cols, r->product->operand), .dst_type = r->product->operand};
+    return r->bench->ops->unpack(r->bench->queue, &call);
+}
+
+static int fill_race(race *r)
+{
+    const shape *s = &r->shape;
+    uint64_t key_a = gm_random_key(1, 0), key_b = gm_random_key(1, 1);
+    int status = gm_bench_fill(r->bench, r->a, r->type, s->m, s->k, ld(s->k, r->type), key_a);
+    if (!status)
+        status = gm_bench_fill(r->bench, r->b, r->type, s->k, s->n, ld(s->n, r->type), key_b);
+    if (!status)
+        status = unpack(r, s->m, s->k, r->a, r->panel_a);
+    if (!status)
+        status = unpack(r, s->k, s->n, r->b, r->panel_b);
+    if (!status)
+        status = gm_sample_make(r->bench, r->type, s->m, s->n, s->k, key_a, key_b, &r->sample);
+    return status ? status : r->bench->ops->queue_sync(r->bench->queue);
+}
+
+static void set_calls(race *r)
+{
+    const shape *s = &r->shape;
+    gm_dtype operand = r->product->operand, accumulator = r->product->accumulator;
+    r->product_call = (gm_product_call){.m = s->m, .n = s->n, .k = s->k, .a = r->panel_a, .lda = ld(s->k, operand), .b = r->panel_b,
+                                        .ldb = ld(s->n, operand), .acc = r->acc, .ldacc = ld(s->n, accumulator),
+                                        .leaf = gm_plan_leaf(r->precision, s->k), .tile = gm_plan_tile(s->m, s->n, r->product->tile)};
+    r->finish_call = (gm_finish_call){.rows = s->m, .cols = s->n, .acc = r->acc, .ldacc = ld(s->n, accumulator), .acc_type = accumulator,
+                                      .alpha = 1, .c0_type = r->result, .out = r->c, .out_type = r->result, .count = r->nonfinite};
+    r->gemm_call = (gm_gemm_call){.type = r->type, .m = s->m, .n = s->n, .k = s->k, .a = r->a, .lda = ld(s->k, r->type), .b = r->b,
+                                  .ldb = ld(s->n, r->type), .c = r->c, .ldc = r->c == r->acc ? ld(s->n, r->result) : s->n};
+}
+
+static contender *add_contender(race *r, gm_gemm *gemm, const char *name, const char *kernel, gm_dtype arithmetic)
+{
+    const gm_device_info *info = &r->bench->job->info;
+    contender *c = &r->contenders[r->count++];
+    *c = (contender){.race = r, .gemm = gemm, .limit = arithmetic == GM_F64 ? info->fp64_limit : info->fp32_limit,
+                     .roundoff = arithmetic == GM_F64 ? 0x1p-53 : 0x1p-24};
+    snprintf(c->name, sizeof c->name, "%s", name);
+    snprintf(c->kernel, sizeof c->kernel, "%s", kernel);
+    return c;
+}
+
+static void add_contenders(race *r)
+{
+    const gm_measure_ops *measure = r->bench->measure;
+    const shape *s = &r->shape;
+    const char *absence, *rival = measure->rival ? measure->rival(r->bench->device, &absence) : NULL;
+    add_contender(r, NULL, gm_precision_get(r->precision)->name, r->product->kernel, r->product->accumulator);
+    r->has_rival = rival != NULL;
+    if (rival) {
+        char name[GM_BENCH_TEXT];
+        snprintf(name, sizeof name, "%.40s %s", rival, r->type == GM_F64 ? "fp64" : "fp32");
+        add_contender(r, measure->rival_product, name, rival, r->type);
+    }
+    if (r->precision != GM_FP32 || s->m != EXAMPLE || s->n != EXAMPLE || s->k != EXAMPLE)
+        return;
+    const gm_rung *rung = measure->matmul_ladder;
+    for (int i = 0; rung && rung[i].name && r->count < GM_BENCH_SUBJECTS; i++) {
+        contender *c = add_contender(r, rung[i].run, rung[i].name, "ladder", GM_F32);
+        if (i < OLD_FIGURES)
+            c->old = old_figures[i];
+    }
+}
+
+/* Errors of C as this contender makes it, from an empty C. */
+static int check_contender(const contender *c, double *max_error, double *mean_error)
+{
+    const race *r = c->race;
+    const gm_bench *bench = r->bench;
+    int64_t ldc = r->gemm_call.ldc, size = (int64_t)gm_dtype_size(r->result);
+    int status = bench->ops->zero(bench->queue, r->c, (size_t)(r->shape.m * ldc * size));
+    if (!status)
+        status = run_contender((void *)c, bench->queue);
+    if (!status)
+        status = gm_sample_compare(r->bench, &r->sample, r->c, r->result, ldc, max_error, mean_error);
+    /* No sum of this many rounded terms can be further off, in any order; then C is rounded to its type. */
+    double bound = ((double)r->shape.k + 1) * c->roundoff + (r->result == GM_F64 ? 0x1p-53 : 0x1p-24);
+    if (!status && !(*max_error <= bound))
+        status = gm_fail(GM_ECHECK, "bench matmul: %s: %" PRId64 " x %" PRId64 " x %" PRId64 ": wrong: relative error %.2e, at most %.2e is rounding",
+                         c->name, r->shape.m, r->shape.n, r->shape.k, *max_error, bound);
+    return status;
+}
+
+static int add_rows(race *r, gm_heat heat, const gm_timing *timings, const double *max_error, const double *mean_error)
+{
+    const shape *s = &r->shape;
+    double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
+    int status = GM_OK;
+    for (int i = 0; i < r->count && !status; i++) {
+        const contender *c = &r->contenders[i];
+        gm_bench_row row = {.test = "matmul", .heat = heat, .timing = timings[i], .work = work, .unit = gm_unit_flops, .limit = c->limit,
+                            .max_error = max_error[i], .mean_error = mean_error[i], .old = c->old};
+        if (r->has_rival && i != 1 && timings[1].median > 0)
+            row.rival = work / timings[1].median;
+        if (!c->gemm) {
+            row.leaf = r->product_call.leaf;
+            row.tile = r->product_call.tile;
+        }
+        snprintf(row.variant, sizeof row.variant, "%s", c->name);
+        snprintf(row.kernel, sizeof row.kernel, "%s", c->kernel);
+        snprintf(row.shape, sizeof row.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, s->m, s->n, s->k);
+        status = gm_bench_add(r->bench, &row);
+    }
+    return status;
+}
+
+static int run_race(race *r)
+{
+    gm_subject subjects[GM_BENCH_SUBJECTS];
+    gm_timing timings[2][GM_BENCH_SUBJECTS];
+    double max_error[GM_BENCH_SUBJECTS], mean_error[GM_BENCH_SUBJECTS];
+    int heats = r->bench->measure->flush ? 2 : 1;
+    int status = alloc_race(r);
+    if (!status)
+        status = fill_race(r);
+    if (status)
+        return status;
+    set_calls(r);
+    add_contenders(r);
+    for (int i = 0; i < r->count; i++)
+        subjects[i] = (gm_subject){run_contender, &r->contenders[i]};
+    for (int heat = 0; heat < heats && !status; heat++)
+        status = gm_bench_time(r->bench, subjects, r->count, heat, timings[heat]);
+    for (int i = 0; i < r->count && !status; i++)
+        status = check_contender(&r->contenders[i], &max_error[i], &mean_error[i]);
+    for (int heat = 0; heat < heats && !status; heat++)
+        status = add_rows(r, heat, timings[heat], max_error, mean_error);
+    return status;
+}
+
+/* All precisions of a shape. One that is not asked for by name is left out where it does not fit. */
+static int measure_shape(gm_bench *bench, const shape *s, int asked)
+{
+    int status = GM_OK;
+    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0] && !status; i++) {
+        const gm_precision_info *info = gm_precision_get(precisions[i]);
+        race r = {.bench = bench, .shape = *s, .precision = precisions[i], .type = info->operand, .result = info->result};
+        char need[GM_SIZE_TEXT], room[GM_SIZE_TEXT];
+        r.product = bench->ops->product(bench->device, precisions[i]);
+        if (!r.product) {
+            gm_note("bench matmul: %s: not supported on a device of kind %s", info->name, bench->ops->kind);
+            continue;
+        }
+        if (race_bytes(&r) > gm_bench_room(bench) && !asked) {
+            gm_note("bench matmul: %s of n = %" PRId64 " left out: it needs %s of device memory, %s are left", info->name, s->n,
+                    gm_size_format(race_bytes(&r), need), gm_size_format(gm_bench_room(bench), room));
+            continue;
+        }
+        status = run_race(&r);
+        free_race(&r);
+    }
+    return status;
+}
+
+/* "1024" or "512x256x4096" (m, n, k), with commas between. */
+static int parse_shapes(const char *text, shape *shapes, int *count)
+{
+    int good = 1;
+    *count = 0;
+    for (const char *at = text; at && good; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[80], *next = word;
+        int64_t side[3];
+        int sides = 0;
+        good = strcspn(at, ",") < sizeof word && *count < MOST_SHAPES;
+        snprintf(word, sizeof word, "%.*s", (int)gm_min((int64_t)strcspn(at, ","), sizeof word - 1), at);
+        for (char *one; good && (one = strsep(&next, "x"));)
+            good = sides < 3 && !gm_integer_parse(one, 1, INT32_MAX, &side[sides++]);
+        if (good && sides == 1)
+            side[1] = side[2] = side[0];
+        good = good && sides != 2;
+        if (good)
+            shapes[(*count)++] = (shape){side[0], side[1], side[2]};
+    }
+    return good ? GM_OK : gm_fail(GM_EUSAGE, "--shapes '%s': bench matmul expected up to %d of N or MxNxK, with commas between", text, MOST_SHAPES);
+}
+
+int gm_bench_matmul(gm_bench *bench)
+{
+    static const int64_t large[] = {EXAMPLE, 1024, 4096, 8192, 16384}, small[] = {EXAMPLE, 512, 1024, 2048};
+    const gm_job *job = bench->job;
+    shape shapes[MOST_SHAPES];
+    const char *absence = NULL;
+    int count = 0, status = GM_OK, asked = job->options->shapes != NULL;
+    if (asked)
+        status = parse_shapes(job->options->shapes, shapes, &count);
+    for (size_t i = 0; !asked && i < (job->ops->unified ? sizeof small / sizeof *small : sizeof large / sizeof *large); i++) {
+        int64_t n = job->ops->unified ? small[i] : large[i];
+        shapes[count++] = (shape){n, n, n};
+    }
+    if (!status && !(bench->measure->rival && bench->measure->rival(bench->device, &absence)))
+        gm_note("bench matmul: no other library to compare with: %s", absence ? absence : "none is known");
+    for (int i = 0; i < count && !status; i++)
+        status = measure_shape(bench, &shapes[i], asked);
+    return status;
+}

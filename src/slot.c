@@ -1,0 +1,55 @@
+#include "src/slot.h"
+
+const struct gm_leg gm_legs[GM_LEGS] = {
+    [GM_LEG_IN] = {GM_STAGE_TO_DEVICE, GM_PHASE_TO_DEVICE},
+    [GM_LEG_RUN] = {GM_STAGE_COMPUTE, GM_PHASE_COMPUTE},
+    [GM_LEG_OUT] = {GM_STAGE_FROM_DEVICE, GM_PHASE_FROM_DEVICE},
+};
+
+int gm_slot_open(const gm_stream_setup *setup, gm_slot *slot)
+{
+    slot->index = -1;
+    int status = setup->ops->pin(setup->device, (size_t)setup->piece, &slot->memory.host);
+    slot->memory.device = slot->memory.host;
+    if (!status && !setup->ops->unified)
+        status = setup->ops->alloc(setup->device, (size_t)setup->piece, &slot->memory.device);
+    for (int leg = 0; leg < GM_LEGS && !status; leg++) {
+        status = setup->ops->event_open(setup->device, &slot->begin[leg]);
+        if (!status)
+            status = setup->ops->event_open(setup->device, &slot->end[leg]);
+    }
+    return status;
+}
+
+void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot)
+{
+    for (int leg = 0; leg < GM_LEGS; leg++) {
+        if (slot->begin[leg])
+            setup->ops->event_close(slot->begin[leg]);
+        if (slot->end[leg])
+            setup->ops->event_close(slot->end[leg]);
+    }
+    if (slot->memory.device != slot->memory.host)
+        setup->ops->free(setup->device, slot->memory.device);
+    setup->ops->unpin(setup->device, slot->memory.host);
+}
+
+gm_event *gm_slot_last_event(const gm_slot *slot)
+{
+    for (int leg = GM_LEGS; leg-- > 0;)
+        if (slot->piece.stages & gm_legs[leg].stage)
+            return slot->end[leg];
+    return NULL;
+}
+
+int gm_slot_add_times(const gm_stream_setup *setup, const gm_slot *slot, gm_phase_times *times)
+{
+    int status = GM_OK;
+    for (int leg = 0; leg < GM_LEGS && !status; leg++)
+        if (slot->piece.stages & gm_legs[leg].stage) {
+            double seconds = 0;
+            status = setup->ops->event_seconds(slot->begin[leg], slot->end[leg], &seconds);
+            times->seconds[leg == GM_LEG_RUN && slot->piece.verifies ? GM_PHASE_VERIFY : gm_legs[leg].phase] += seconds;
+        }
+    return status;
+}

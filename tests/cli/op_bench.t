@@ -1,0 +1,53 @@
+#!/usr/bin/env -S python3 -B
+"""bench: its tests run and check themselves; table, JSON and CSV agree; what it refuses."""
+import csv
+import json
+
+import gm
+
+ran = gm.run("bench --list")
+gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy"], "--list names the tests", ran)
+
+KEYS = {"test", "variant", "kernel", "shape", "cache", "median_s", "spread", "repetitions", "calls", "held", "rate", "unit", "limit",
+        "ratio_limit", "ratio_rival", "max_error", "mean_error", "leaf", "tile"}
+
+
+def results(test, shapes, device):
+    """Runs a test; its rows of the JSON, none if something was wrong with them."""
+    name = f"bench {test} --shapes {shapes} --device {device}"
+    ran = gm.run(f"{name} --json r.json --csv r.csv", limit=120)
+    if not gm.ok(ran.code == 0 and not ran.errors, name, ran):
+        return []
+    with open("r.json") as file:
+        root = json.load(file)
+    rows = root["rows"]
+    gm.ok(root["schema"] == "gpumem.bench/1" and root["device"]["kind"] == device and root["host"] and root["date"], f"{name}: head of the JSON", root)
+    gm.ok(rows and all(KEYS <= row.keys() for row in rows), f"{name}: keys of its rows", rows)
+    gm.ok(all(row["repetitions"] >= 5 and row["median_s"] > 0 and row["rate"] > 0 and row["spread"] >= 0 for row in rows), f"{name}: figures", rows)
+    gm.ok({row["cache"] for row in rows} == {"warm", "cold"}, f"{name}: warm and cold", rows)
+    with open("r.csv") as file:
+        table = list(csv.DictReader(file))
+    gm.ok([(row["variant"], row["cache"], float(row["median_s"])) for row in table]
+          == [(row["variant"], row["cache"], row["median_s"]) for row in rows], f"{name}: the CSV says the same", table)
+    gm.ok(sum(line.startswith(f"{test} ") for line in ran.out.splitlines()) == len(rows), f"{name}: so does the table", ran)
+    return rows
+
+
+for device in gm.devices():
+    rows = results("matmul", "64,65x33x129", device)
+    most = {"fp32": 2e-5, "exact": 6e-8, "fp64": 1e-13}
+    gm.ok({row["variant"] for row in rows} >= most.keys(), f"{device}: every precision", rows)
+    gm.ok(all(row["max_error"] <= most[row["variant"]] for row in rows if row["variant"] in most), f"{device}: errors", rows)
+    gm.ok({row["shape"] for row in rows} == {"64x64x64", "65x33x129"}, f"{device}: the shapes that were asked for", rows)
+    rows = results("copy", "1M", device)
+    gm.ok(any(row["ratio_rival"] for row in rows), f"{device}: copies are held against a rival", rows)
+
+ran = gm.run("bench copy --shapes 64K --device cpu", ranks=2)
+gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 and "rank 0" in ran.err, "two ranks: one measures", ran)
+
+for arguments, code, pattern in (("bench nothing", 2, "'nothing'"), ("bench matmul --shapes 0", 2, "--shapes '0'"),
+                                 ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench copy --shapes 1x", 2, "--shapes"),
+                                 ("bench --shapes 64", 2, "of which test"), ("bench copy --shapes 64K --json none/r.json", 4, "none/r.json")):
+    ran = gm.run(f"{arguments} --device cpu")
+    gm.ok(ran.code == code and len(ran.errors) == 1 and pattern in ran.errors[0], f"refused: {arguments}", ran)
+gm.done()
