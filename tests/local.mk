@@ -43,6 +43,7 @@ GM_TESTS_SCRIPT = \
 	tests/layering.t
 
 GM_TESTS_LONG = \
+	tests/long/cpu_speed.t \
 	tests/long/layouts.t \
 	tests/long/memcheck.t \
 	tests/long/same_bits_more.t
