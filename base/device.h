@@ -53,12 +53,15 @@ typedef struct gm_product_call {
     int64_t leaf;   /* length of a leaf in k, a multiple of 64; the last one may be shorter */
     int64_t tile;   /* C is cut into tiles of tile x tile from the corner of acc; at most the product's tile */
     int accumulate; /* 0: the first leaf is stored, acc is not read */
+    void *tiles;    /* for a product that wants_tiles: tile_count x [tile][tile] accumulators of device memory for its own use, one for each */
+    int64_t tile_count; /* processor thread that it may use; at least 1 */
 } gm_product_call;
 
 typedef struct gm_product {
     gm_dtype operand;     /* type of the panels of A and B on this kind of device */
     gm_dtype accumulator; /* type of acc */
     int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
+    int wants_tiles;      /* see gm_product_call */
     const char *family;   /* of --kernel: "simt", "mma"; "blas" on the processor */
     const char *kernel;   /* its name, for the report */
     int (*run)(gm_queue *queue, const gm_product_call *call);

@@ -39,32 +39,23 @@ void gm_cpu_blas_threads(int threads)
 static void cpu_close(gm_device *device)
 {
     if (device != NULL) {
-        gm_host_free(device->scratch);
         free(device);
     }
 }
 
 static int cpu_open(int index, int threads, gm_device **out)
 {
-    int status = GM_OK;
-    gm_device *device = NULL;
     *out = NULL;
     if (index != 0)
         return gm_fail(GM_EDEVICE, "CPU %d: the processor is one device, number 0", index);
-    device = calloc(1, sizeof *device);
+    gm_device *device = calloc(1, sizeof *device);
     if (device == NULL)
         return gm_fail(GM_EDEVICE, "no memory for a device");
     device->threads = threads > 0 ? threads : 1;
     device->memory.account = GM_DEVICE;
-    status = gm_host_alloc((size_t)device->threads * GM_CPU_TILE * GM_CPU_TILE * sizeof(double), &device->scratch);
-    if (status != GM_OK)
-        goto out;
     gm_cpu_blas_threads(1);
     *out = device;
-    device = NULL;
-out:
-    cpu_close(device);
-    return status;
+    return GM_OK;
 }
 
 /* Text after the colon of the first line of a file of /proc that begins with key; empty when there is none. */
@@ -223,19 +214,19 @@ static int cpu_zero(gm_queue *queue, void *dst, size_t bytes)
 
 static int run_fp32(gm_queue *queue, const gm_product_call *call)
 {
-    return gm_cpu_matmul_fp32(queue->device->threads, queue->device->scratch, call);
+    return gm_cpu_matmul_fp32(queue->device->threads, call);
 }
 
 static int run_fp64(gm_queue *queue, const gm_product_call *call)
 {
-    return gm_cpu_matmul_fp64(queue->device->threads, queue->device->scratch, call);
+    return gm_cpu_matmul_fp64(queue->device->threads, call);
 }
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
 static const gm_product products[GM_PRECISIONS] = {
-    [GM_FP64] = {GM_F64, GM_F64, GM_CPU_TILE, "blas", "openblas-dgemm", run_fp64},
-    [GM_FP32] = {GM_F32, GM_F32, GM_CPU_TILE, "blas", "openblas-sgemm", run_fp32},
-    [GM_EXACT] = {GM_F64, GM_F64, GM_CPU_TILE, "blas", "openblas-dgemm", run_fp64},
+    [GM_FP64] = {GM_F64, GM_F64, GM_CPU_TILE, 1, "blas", "openblas-dgemm", run_fp64},
+    [GM_FP32] = {GM_F32, GM_F32, GM_CPU_TILE, 1, "blas", "openblas-sgemm", run_fp32},
+    [GM_EXACT] = {GM_F64, GM_F64, GM_CPU_TILE, 1, "blas", "openblas-dgemm", run_fp64},
 };
 
 static const gm_product *cpu_product(gm_device *device, gm_precision precision)

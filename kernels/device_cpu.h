@@ -7,7 +7,6 @@
 
 struct gm_device {
     int threads;
-    void *scratch; /* of the products */
     gm_ledger memory;
 };
 

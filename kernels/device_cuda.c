@@ -363,9 +363,9 @@ LAUNCHER(probe, gm_probe_call, "kernel probe")
 enum { TILE = 256 }; /* a multiple of the tiles of all product kernels */
 
 static const gm_product products[GM_PRECISIONS] = {
-    [GM_FP64] = {GM_F64, GM_F64, TILE, "mma", "dmma-fp64", run_matmul_fp64},
-    [GM_FP32] = {GM_F32, GM_F32, TILE, "simt", "simt-fp32", run_matmul_fp32},
-    [GM_EXACT] = {GM_F32, GM_F64, TILE, "mma", "dmma-exact", run_matmul_exact},
+    [GM_FP64] = {GM_F64, GM_F64, TILE, 0, "mma", "dmma-fp64", run_matmul_fp64},
+    [GM_FP32] = {GM_F32, GM_F32, TILE, 0, "simt", "simt-fp32", run_matmul_fp32},
+    [GM_EXACT] = {GM_F32, GM_F64, TILE, 0, "mma", "dmma-exact", run_matmul_exact},
 };
 
 static const gm_product *cuda_product(gm_device *device, gm_precision precision)

@@ -43,9 +43,8 @@ int gm_cuda_matmul_2_compensated(gm_cuda_stream stream, const gm_gemm_call *call
 /* The CPU's twins, on threads processor threads; GM_OK or a message. */
 enum { GM_CPU_TILE = 512 }; /* of the CPU's products */
 
-/* scratch: threads x GM_CPU_TILE x GM_CPU_TILE elements of the accumulator type. */
-int gm_cpu_matmul_fp32(int threads, void *scratch, const gm_product_call *call);
-int gm_cpu_matmul_fp64(int threads, void *scratch, const gm_product_call *call);
+int gm_cpu_matmul_fp32(int threads, const gm_product_call *call);
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call);
 int gm_cpu_unpack(int threads, const gm_unpack_call *call);
 int gm_cpu_fold(int threads, const gm_fold_call *call);
 int gm_cpu_finish(int threads, const gm_finish_call *call);

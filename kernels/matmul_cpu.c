@@ -73,19 +73,20 @@ static int blas_takes(const gm_product_call *call)
     return (int64_t)(blasint)longest == longest;
 }
 
-static int matmul(const real *real, int threads, void *scratch, const gm_product_call *call)
+static int matmul(const real *real, int threads, const gm_product_call *call)
 {
     if (!blas_takes(call)) {
         return gm_fail(GM_EDEVICE, "product on the CPU: a row of %" PRId64 ", %" PRId64 " or %" PRId64 " elements is longer than BLAS"
                        " can count", call->lda, call->ldb, call->ldacc);
     }
     int64_t across = gm_ceil_div(call->n, call->tile), tiles = across * gm_ceil_div(call->m, call->tile);
+    threads = (int)gm_min(threads, call->tile_count);
 #pragma omp parallel num_threads(threads)
     {
         /* A region of one thread is no parallel region to OpenBLAS on OpenMP, which would open its own; this reaches to the end
          * of the region only. */
         omp_set_num_threads(1);
-        char *buffer = (char *)scratch + (size_t)omp_get_thread_num() * GM_CPU_TILE * GM_CPU_TILE * real->size;
+        char *buffer = (char *)call->tiles + (size_t)(omp_get_thread_num() * call->tile * call->tile) * real->size;
 #pragma omp for schedule(dynamic)
         for (int64_t tile = 0; tile < tiles; tile++)
             make_tile(real, call, tile / across * call->tile, tile % across * call->tile, buffer);
@@ -93,12 +94,12 @@ static int matmul(const real *real, int threads, void *scratch, const gm_product
     return GM_OK;
 }
 
-int gm_cpu_matmul_fp32(int threads, void *scratch, const gm_product_call *call)
+int gm_cpu_matmul_fp32(int threads, const gm_product_call *call)
 {
-    return matmul(&real_float, threads, scratch, call);
+    return matmul(&real_float, threads, call);
 }
 
-int gm_cpu_matmul_fp64(int threads, void *scratch, const gm_product_call *call)
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call)
 {
-    return matmul(&real_double, threads, scratch, call);
+    return matmul(&real_double, threads, call);
 }

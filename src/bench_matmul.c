@@ -43,6 +43,7 @@ struct race {
     const gm_product *product;
     gm_dtype type, result;  /* of the data, of C */
     void *a, *b;            /* data: [m][lda], [k][ldb] */
+    void *tiles;             /* for a product that wants them, one for each thread */
     void *panel_a, *panel_b; /* the same in the type of the product's operands; the data themselves if that is the same */
     void *acc, *c;          /* [m][n]; the same if they have the same type */
     gm_nonfinite *nonfinite;
@@ -101,6 +102,7 @@ static void free_race(race *r)
     if (r->c != r->acc)
         ops->free(device, r->c);
     ops->free(device, r->acc);
+    ops->free(device, r->tiles);
     if (r->panel_b != r->b)
         ops->free(device, r->panel_b);
     if (r->panel_a != r->a)
@@ -129,6 +131,9 @@ static int alloc_race(race *r)
     r->c = r->acc;
     if (!status && accumulator != r->result)
         status = alloc_matrix(r, s->m, s->n, r->result, &r->c);
+    if (!status && r->product->wants_tiles)
+        status = r->bench->ops->alloc(r->bench->device, (size_t)r->bench->job->threads * (size_t)(r->product->tile * r->product->tile) *
+                                      gm_dtype_size(accumulator), &r->tiles);
     if (!status)
         status = r->bench->ops->alloc(r->bench->device, sizeof *r->nonfinite, &count);
     r->nonfinite = count;
@@ -167,7 +172,8 @@ static void set_calls(race *r)
     gm_dtype operand = r->product->operand, accumulator = r->product->accumulator;
     r->product_call = (gm_product_call){.m = s->m, .n = s->n, .k = s->k, .a = r->panel_a, .lda = ld(s->k, operand), .b = r->panel_b,
                                         .ldb = ld(s->n, operand), .acc = r->acc, .ldacc = ld(s->n, accumulator),
-                                        .leaf = gm_plan_leaf(r->precision, s->k), .tile = gm_plan_tile(s->m, s->n, r->product->tile)};
+                                        .leaf = gm_plan_leaf(r->precision, s->k), .tile = gm_plan_tile(s->m, s->n, r->product->tile),
+                                        .tiles = r->tiles, .tile_count = r->bench->job->threads};
     r->finish_call = (gm_finish_call){.rows = s->m, .cols = s->n, .acc = r->acc, .ldacc = ld(s->n, accumulator), .acc_type = accumulator,
                                       .alpha = 1, .c0_type = r->result, .out = r->c, .out_type = r->result, .count = r->nonfinite};
     r->gemm_call = (gm_gemm_call){.type = r->type, .m = s->m, .n = s->n, .k = s->k, .a = r->a, .lda = ld(s->k, r->type), .b = r->b,

@@ -142,6 +142,7 @@ struct gm_matmul {
     gm_event *copied;      /* acc, or the sums, have been copied out */
     void *acc;
     int64_t ldacc;
+    void *tiles;           /* for a product that wants them */
     double *sums;          /* GM_SUMS on the device */
     double *x, *u;         /* vectors of the block, on the device: [block_cols], [block_rows] */
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */

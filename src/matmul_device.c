@@ -137,7 +137,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .transpose_a = p->problem->transpose[GM_A], .transpose_b = p->problem->transpose[GM_B],
         .a = panel_of_piece(p, piece, GM_A), .lda = panel_of(p, piece->step, GM_A)->ld,
         .b = panel_of_piece(p, piece, GM_B), .ldb = panel_of(p, piece->step, GM_B)->ld,
-        .acc = p->acc, .ldacc = p->ldacc, .leaf = p->plan.leaf, .tile = p->plan.tile,
+        .acc = p->acc, .ldacc = p->ldacc, .leaf = p->plan.leaf, .tile = p->plan.tile, .tiles = p->tiles, .tile_count = p->plan.tile_count,
         .accumulate = p->part.layer == 0 && piece->leaf > p->part.leaf0,
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;

@@ -62,6 +62,9 @@ int gm_matmul_allocate(gm_matmul *p)
     if (!status)
         status = ops->alloc(p->job->device,
                             (size_t)(gm_min(p->plan.block_rows, p->part.rows) * p->ldacc * p->plan.problem.accumulator_bytes), &p->acc);
+    if (!status && p->plan.tile_count)
+        status = ops->alloc(p->job->device, (size_t)(p->plan.tile_count * p->plan.tile * p->plan.tile * p->plan.problem.accumulator_bytes),
+                            &p->tiles);
     return status ? status : allocate_check(p);
 }
 
@@ -77,13 +80,14 @@ void gm_matmul_release(gm_matmul *p)
             *panel = (gm_panel){0};
         }
     ops->free(p->job->device, p->acc);
+    ops->free(p->job->device, p->tiles);
     ops->free(p->job->device, p->sums);
     ops->unpin(p->job->device, p->host_x);
     if (p->loaded)
         ops->event_close(p->loaded);
     if (p->copied)
         ops->event_close(p->copied);
-    p->acc = NULL;
+    p->acc = p->tiles = NULL;
     p->sums = NULL;
     p->host_x = NULL;
     p->loaded = p->copied = NULL;

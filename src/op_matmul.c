@@ -36,7 +36,7 @@ static int make_problem(const gm_job *job, const gm_matmul_case *c, gm_problem *
         .file_bytes_a = (int64_t)gm_dtype_size(c->operand[GM_A].type), .file_bytes_b = (int64_t)gm_dtype_size(c->operand[GM_B].type),
         .file_bytes_c0 = c->has_c0 ? (int64_t)gm_dtype_size(c->operand[GM_C0].type) : 0,
         .file_bytes_c = (int64_t)gm_dtype_size(c->result),
-        .stage = !job->ops->unified, .shared = c->shared, .max_tile = product->tile,
+        .stage = !job->ops->unified, .shared = c->shared, .max_tile = product->tile, .wants_tiles = product->wants_tiles,
         .ranks = job->ranks->size, .threads = job->threads,
         .device_budget = gm_memory_cap(GM_DEVICE), .device_used = gm_memory_used(GM_DEVICE),
         .host_budget = gm_memory_cap(GM_HOST), .host_used = gm_memory_used(GM_HOST),

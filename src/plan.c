@@ -17,6 +17,8 @@ enum {
     SUMS_ALONE = 8,         /* those that belong to neither */
     VECTORS_PER_K = 4,      /* float64 values per k of a step, for the same */
 };
+/* Bytes by which a handful of allocations may be rounded up. */
+static const int64_t ROUNDING = 8 * 8192;
 static const int64_t default_piece = 16 << 20, least_piece = 4096;
 
 int64_t gm_plan_leaf(gm_precision precision, int64_t k)
@@ -179,15 +181,16 @@ static int64_t device_bytes(const gm_plan *plan, const gm_part *part)
     int64_t vectors = gm_mul_sat(gm_add_sat(gm_add_sat(r, c), gm_mul_sat(depth, VECTORS_PER_K)), sizeof(double));
     vectors = gm_add_sat(vectors, gm_plan_sums_bytes(r, c));
     int64_t slots = p->stage ? gm_mul_sat(plan->depth, gm_plan_slot_bytes(plan)) : 0;
-    int64_t sum = gm_add_sat(gm_add_sat(acc, panels), gm_add_sat(vectors, slots));
-    return gm_add_sat(gm_add_sat(sum, p->device_used), 64 * 4096); /* each allocation may be rounded up */
+    int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
+    int64_t sum = gm_add_sat(gm_add_sat(acc, panels), gm_add_sat(gm_add_sat(vectors, tiles), slots));
+    return gm_add_sat(gm_add_sat(sum, p->device_used), ROUNDING); /* each allocation may be rounded up */
 }
 
 static int64_t host_bytes(const gm_plan *plan, const gm_part *part)
 {
     int64_t ring = gm_mul_sat(plan->depth, gm_add_sat(gm_plan_slot_bytes(plan), 8192));
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
-    return gm_add_sat(gm_add_sat(ring, check), plan->problem.host_used + 64 * 4096);
+    return gm_add_sat(gm_add_sat(ring, check), plan->problem.host_used + ROUNDING);
 }
 
 static int fits(gm_plan *plan, const gm_part *part)
@@ -257,6 +260,8 @@ static int choose_sizes(gm_plan *plan, const gm_part *part)
     const gm_problem *p = &plan->problem;
     int64_t least_cap = gm_min(p->device_budget, p->host_budget);
     plan->depth = p->depth ? p->depth : gm_max(3, p->threads + 2);
+    if (p->wants_tiles) /* fewer threads rather than no room for the block */
+        plan->tile_count = gm_max(1, gm_min(p->threads, least_cap / 8 / (plan->tile * plan->tile * p->accumulator_bytes)));
     int64_t piece = p->piece ? p->piece : gm_min(default_piece, least_cap / (8 * plan->depth));
     for (int attempt = 0;; attempt++) {
         plan->piece = gm_max(piece, least_piece);

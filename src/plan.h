@@ -22,6 +22,7 @@ typedef struct gm_problem {
     int stage;        /* slots need a twin in device memory (the device does not address host memory) */
     int shared;       /* A and B are the same data: may be kept whole and read once */
     int64_t max_tile; /* of the device's product */
+    int wants_tiles;  /* as the device's product does: a tile of accumulators for each thread */
     int ranks;
     int64_t grid[3];  /* asked for; 0: to be chosen */
     int64_t threads;  /* processor threads of a rank */
@@ -38,6 +39,7 @@ typedef struct gm_plan {
     int64_t block_rows, block_cols, step_leaves;
     int buffers;     /* panels of A and B in flight: 1 or 2 */
     int keep;        /* the whole of A = B is kept on the device */
+    int64_t tile_count; /* for a product that wants them */
     int64_t piece, depth;
     int64_t device_bytes, host_bytes; /* at the peak */
 } gm_plan;

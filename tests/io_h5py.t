@@ -100,7 +100,7 @@ for kind in types:
         path = os.path.join(folder, f"{number}.h5")
         number += 1
         array = numbers(np.dtype(kind), shape)
-        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice(["earliest", "latest"])) as file:
+        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
             file.create_dataset("group/data", data=array, dtype=kind, **layouts[layout](shape))
         compare(path, "/group/data", array, layout)
 

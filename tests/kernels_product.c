@@ -102,16 +102,21 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
     for (int64_t i = 0; i < m * ld; i++)
         set(host, p->product->accumulator, i, i % ld < n ? NAN : guard);
     void *acc = lend(p->b, host, bytes);
+    size_t tiles_bytes = 2 * (size_t)(p->product->tile * p->product->tile) * size;
+    void *tiles_host = host_memory(tiles_bytes), *tiles = lend(p->b, tiles_host, tiles_bytes);
     do {
         gm_product_call call = {
             .m = m, .n = n, .k = *ends - l0, .transpose_a = p->transpose_a, .transpose_b = p->transpose_b,
             .a = (char *)p->a_panel.device + (size_t)a_at(p, i0, l0) * operand, .lda = p->a_panel.ld,
             .b = (char *)p->b_panel.device + (size_t)b_at(p, l0, j0) * operand, .ldb = p->b_panel.ld,
             .acc = acc, .ldacc = ld, .leaf = p->leaf, .tile = p->product->tile, .accumulate = l0 > 0,
+            .tiles = tiles, .tile_count = 2,
         };
         must(p->product->run(p->b->queue, &call));
         l0 = *ends++;
     } while (l0 < p->k);
+    reclaim(p->b, tiles, tiles_host, tiles_bytes);
+    free(tiles_host);
     reclaim(p->b, acc, host, bytes);
     return host;
 }

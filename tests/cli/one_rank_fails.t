@@ -66,6 +66,8 @@ def matmul_fails():
            f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --device {device}", ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
+    if device != "cpu": # CUDA reserves more address space than a limit on it could allow
+        return
     need = virtual_memory()
     small = gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"')
     leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on",
@@ -75,7 +77,7 @@ def matmul_fails():
 def virtual_memory():
     """Bytes of address space that a tiny product takes at its peak."""
     gm.write("tiny.h5", A=np.ones((8, 8)), B=np.ones((8, 8)))
-    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force")), 0
+    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu")), 0
     while child.poll() is None:
         try:
             with open(f"/proc/{child.pid}/status") as file:
