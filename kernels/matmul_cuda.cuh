@@ -14,27 +14,29 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* Copies bytes (0 to 16, or 0 to 4) to shared memory and fills the rest with zeros; what lies behind the bytes is not read. */
+/* Begins to copy bytes (0 to 16, or 0 to 4) to shared memory and to fill up with zeros; what lies behind them is not read. */
 static __device__ __forceinline__ void copy16(uint32_t dst, const void *src, int bytes)
 {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes));
 }
 
 static __device__ __forceinline__ void copy4(uint32_t dst, const void *src, int bytes)
 {
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(bytes));
 }
 
+/* Ends this thread's group of copies. */
 static __device__ __forceinline__ void copy_commit(void)
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until at most PENDING of this thread's groups of copies are under way. */
+/* Waits until at most PENDING groups of every thread's copies are under way; what came is then seen by the whole block. */
 template <int PENDING>
 static __device__ __forceinline__ void copy_wait(void)
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+    __syncthreads();
 }
 
 static __device__ __forceinline__ int clamp(int64_t x, int high)
@@ -48,51 +50,50 @@ static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t 
 }
 
 /* The tile of this block, as its first row and column: down a band of tile rows, then to the next column. */
-static __device__ __forceinline__ void find_tile(const gm_product_call &call, int bm, int bn, int64_t *row, int64_t *col)
+static __device__ __forceinline__ void find_tile(const gm_product_call &call, int tile_m, int tile_n, int64_t *row, int64_t *col)
 {
-    uint32_t tiles_m = (uint32_t)divide_up(call.m, bm), tiles_n = (uint32_t)divide_up(call.n, bn);
+    uint32_t tiles_m = (uint32_t)divide_up(call.m, tile_m), tiles_n = (uint32_t)divide_up(call.n, tile_n);
     uint32_t first = blockIdx.x / (BAND * tiles_n) * BAND, rest = blockIdx.x - first * tiles_n;
     uint32_t rows = tiles_m - first < BAND ? tiles_m - first : BAND;
 
-    *row = (int64_t)(first + rest % rows) * bm;
-    *col = (int64_t)(rest / rows) * bn;
+    *row = (int64_t)(first + rest % rows) * tile_m;
+    *col = (int64_t)(rest / rows) * tile_n;
 }
 
-/* COUNT groups of four neighbours in a row of acc, STRIDE apart: stored (add == 0), or added to what is there. */
-template <int STRIDE, typename T, int COUNT>
-static __device__ __forceinline__ void fold_wide(T *c, bool add, T (&v)[COUNT][4])
+/* Folds a thread's elements of ROWS rows of C, COUNT groups of 16 bytes in each, STRIDE elements apart: they are stored
+ * (add == 0), or added to what is there. All loads go before the first addition, so that they wait together. */
+template <int STRIDE, typename T, int ROWS, int COUNT, int WIDTH>
+static __device__ __forceinline__ void fold_wide(T *const (&c)[ROWS], bool add, T (&v)[ROWS][COUNT][WIDTH])
 {
-    enum { PACK = 16 / sizeof(T), PACKS = 4 / PACK };
     struct __align__(16) pack {
-        T v[PACK];
+        T v[WIDTH];
     };
-    pack old[COUNT][PACKS];
+    pack group[ROWS][COUNT];
 
-    if (add) {
+    if (add)
 #pragma unroll
-        for (int i = 0; i < COUNT * PACKS; i++)
-            old[i / PACKS][i % PACKS] = ((const pack *)(c + i / PACKS * STRIDE))[i % PACKS];
+        for (int i = 0; i < ROWS * COUNT; i++)
+            group[i / COUNT][i % COUNT] = *(const pack *)(c[i / COUNT] + i % COUNT * STRIDE);
 #pragma unroll
-        for (int i = 0; i < COUNT * 4; i++)
-            v[i / 4][i % 4] = old[i / 4][i % 4 / PACK].v[i % PACK] + v[i / 4][i % 4];
+    for (int i = 0; i < ROWS * COUNT; i++) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) {
+            T *g = &group[i / COUNT][i % COUNT].v[e], x = v[i / COUNT][i % COUNT][e];
+            *g = add ? *g + x : x;
+        }
+        *(pack *)(c[i / COUNT] + i % COUNT * STRIDE) = group[i / COUNT][i % COUNT];
     }
-#pragma unroll
-    for (int i = 0; i < COUNT * 4; i++)
-        old[i / 4][i % 4 / PACK].v[i % PACK] = v[i / 4][i % 4];
-#pragma unroll
-    for (int i = 0; i < COUNT * PACKS; i++)
-        ((pack *)(c + i / PACKS * STRIDE))[i % PACKS] = old[i / PACKS][i % PACKS];
 }
 
-/* The same where acc ends after left columns, or does not take 16-byte accesses. */
-template <int STRIDE, typename T, int COUNT>
-static __device__ __forceinline__ void fold_narrow(T *c, int64_t left, bool add, T (&v)[COUNT][4])
+/* The same for one row, of which left elements exist from c on, and which need not take 16-byte accesses. */
+template <int STRIDE, typename T, int COUNT, int WIDTH>
+static __device__ __forceinline__ void fold_narrow(T *c, int64_t left, bool add, const T (&v)[COUNT][WIDTH])
 {
 #pragma unroll
-    for (int i = 0; i < COUNT * 4; i++) {
-        int at = i / 4 * STRIDE + i % 4;
+    for (int i = 0; i < COUNT * WIDTH; i++) {
+        int at = i / WIDTH * STRIDE + i % WIDTH;
         if (at < left)
-            c[at] = add ? c[at] + v[i / 4][i % 4] : v[i / 4][i % 4];
+            c[at] = add ? c[at] + v[i / WIDTH][i % WIDTH] : v[i / WIDTH][i % WIDTH];
     }
 }
 
@@ -102,21 +103,21 @@ static __device__ __forceinline__ bool fold_aligned(const gm_product_call &call,
     return (((uintptr_t)call.acc | (uintptr_t)call.ldacc * size) & 15) == 0;
 }
 
-/* Launches one of four kernels, [transpose_a][transpose_b], on tiles of bm x bn. */
+/* Launches one of four kernels, [transpose_a][transpose_b], on tiles of tile_m x tile_n, with shared bytes of shared memory. */
 typedef void product_kernel(const gm_product_call call);
 
-static int launch_product(product_kernel *const (&kernels)[2][2], int bm, int bn, int threads, size_t shared,
+static int launch_product(product_kernel *const (&kernels)[2][2], int tile_m, int tile_n, int threads, int shared,
                           gm_cuda_stream stream, const gm_product_call *call)
 {
     product_kernel *kernel = kernels[call->transpose_a != 0][call->transpose_b != 0];
-    int64_t tiles = divide_up(call->m, bm) * divide_up(call->n, bn);
+    int64_t tiles = divide_up(call->m, tile_m) * divide_up(call->n, tile_n);
     cudaError_t error;
 
     if (tiles == 0 || (call->k == 0 && call->accumulate))
         return cudaSuccess;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error != cudaSuccess)
         return error;
     kernel<<<(unsigned)tiles, threads, shared, stream>>>(*call);

@@ -1,54 +1,57 @@
-/* matmul_cuda_fp32.cu - products in plain float32: every multiplication and addition is one fused operation of an ordinary lane.
+/* matmul_cuda_fp32.cu - products in plain float32: a multiplication and its addition are one fused operation of an ordinary lane.
  *
- * A block makes a tile of C, a thread 16 x 8 of it in registers. Operands come through a ring of stages in shared memory, filled by
- * asynchronous copies, and lie there by rows of k: 16-byte copies where memory has that order too, else 4-byte copies, which
- * transpose on the way. Fragments of the next k are loaded while the last are multiplied.
+ * A block of 4 warps makes a tile of 128 x 128 of C, a warp 64 x 64, a thread 8 x 16 in registers; two blocks on a multiprocessor
+ * fill each other's gaps. The panels come through a ring of stages of 8 k in shared memory by asynchronous copies, and lie there
+ * by rows of k: 16-byte copies where memory has that order too, else 4-byte copies that transpose on the way. The fragments of
+ * the next k are loaded while the last ones are multiplied.
  *
- * The sum over k of a leaf goes in order: all four transpositions give the same bits. */
+ * The sum over k of a leaf goes in order, so all four transpositions give the same bits.
+ *
+ * The speed hangs on the compiler's choice of registers: an FFMA whose three sources are in one bank (all odd or all even) takes
+ * longer. This order of the operations, of the loads and of the copies leaves 1 to 2 % of those; others had 10 %, and ran 10 %
+ * slower. After a change, count them in `cuobjdump -sass`. */
 #include "kernels/matmul_cuda.cuh"
 
-#ifndef GM_CFG
-#define GM_CFG 2, 2, 16, 8, 4, 16, 3, 2
-#endif
-
-/* Shape of the work: WM x WN warps, TM x TN elements a thread, LM threads of a warp along m, stages of DEPTH k. */
-template <int WM, int WN, int TM_, int TN_, int LM_, int DEPTH_, int STAGES_, int BLOCKS_>
-struct shape {
-    enum {
-        WARPS_N = WN, TM = TM_, TN = TN_, LM = LM_, LN = 32 / LM_, DEPTH = DEPTH_, STAGES = STAGES_, BLOCKS = BLOCKS_,
-        THREADS = 32 * WM * WN, WARP_M = TM * LM, WARP_N = TN * LN, TILE_M = WM * WARP_M, TILE_N = WN * WARP_N,
-        ROW_A = TILE_M + 4, ROW_B = TILE_N + 4, /* floats; the 4 keep transposing copies free of bank conflicts */
-        STAGE_A = DEPTH * ROW_A, STAGE = STAGE_A + DEPTH * ROW_B
-    };
+enum {
+    WARPS_M = 2, WARPS_N = 2, THREADS = 32 * WARPS_M * WARPS_N,
+    LANES_M = 8, LANES_N = 4,                   /* of a warp */
+    TM = 8, TN = 16,                            /* elements of a thread, by groups of 4 that lie 4 LANES apart */
+    WARP_M = TM * LANES_M, WARP_N = TN * LANES_N, TILE = WARP_M * WARPS_M,
+    DEPTH = 8, STAGES = 5,
+    ROW = TILE + 4,                             /* floats; the 4 keep transposing copies free of bank conflicts */
+    PANEL = DEPTH * ROW, STAGE = 2 * PANEL, RING = STAGES * STAGE
 };
 
-/* One thread's share of copying a panel of ROWS rows or columns of C, the same in each stage. */
-template <typename S, bool K_MAJOR, int ROWS>
+static_assert(WARP_M * WARPS_M == WARP_N * WARPS_N, "a tile is square");
+
+/* One thread's share of copying a panel, TILE rows of A or columns of B. "k-major": k runs fastest in memory. */
+template <bool K_MAJOR>
 struct writer {
     enum {
-        ROW = ROWS + 4,
-        SPAN = K_MAJOR ? S::THREADS / 8 : S::THREADS * 4 / ROWS, /* of a pass, across the panel's rows in memory */
-        PASSES = K_MAJOR ? ROWS / SPAN : S::DEPTH / SPAN
+        SPAN = K_MAJOR ? THREADS / DEPTH : THREADS / (TILE / 4), /* of a pass, across the rows of memory */
+        PASSES = K_MAJOR ? TILE / SPAN : DEPTH / SPAN
     };
 
     const float *src;   /* of the first pass */
     int64_t pass, step; /* elements from pass to pass, from stage to stage */
-    int left;           /* rows (k-major), or bytes of the row, that exist from this thread's on */
-    int dst;            /* within the panel */
+    int left;           /* rows (k-major), or bytes of the row up to 16, that exist from this thread's on */
+    int dst;            /* bytes, within the panel */
 
     __device__ __forceinline__ void start(const void *base, int64_t ld, int64_t row, int64_t rows)
     {
-        int t = (int)threadIdx.x, k = K_MAJOR ? t % 8 : t / (ROWS / 4), r = K_MAJOR ? t / 8 : t % (ROWS / 4) * 4;
+        int t = (int)threadIdx.x, k = K_MAJOR ? t % DEPTH : t / (TILE / 4), r = K_MAJOR ? t / DEPTH : t % (TILE / 4) * 4;
 
-        left = K_MAJOR ? clamp(rows - row, ROWS) - r : clamp((clamp(rows - row, ROWS) - r) * 4, 16);
+        left = clamp(rows - row, TILE) - r;
+        if (!K_MAJOR)
+            left = clamp(left * (int)sizeof(float), 16);
         src = (const float *)base + (K_MAJOR ? (row + r) * ld + k : k * ld + row + r);
         dst = (k * ROW + r) * (int)sizeof(float);
         pass = SPAN * ld;
-        step = K_MAJOR ? S::DEPTH : S::DEPTH * ld;
+        step = K_MAJOR ? DEPTH : DEPTH * ld;
     }
 
-    /* Begins the copy of the next stage, of which depth rows or columns exist, to the panel at to. */
-    template <bool WHOLE>
+    /* Begins to copy the next stage to the panel at to. With EDGE, only depth of its k exist, and not all rows may. */
+    template <bool EDGE>
     __device__ __forceinline__ void copy(uint32_t to, int depth)
     {
         int t = (int)threadIdx.x;
@@ -57,15 +60,10 @@ struct writer {
         to += dst;
 #pragma unroll
         for (int p = 0; p < PASSES; p++, from += pass)
-            if (K_MAJOR) {
-#pragma unroll
-                for (int k = 0; k < S::DEPTH; k += 8)
-                    copy4(to + (k * ROW + p * SPAN) * 4, from + k,
-                          WHOLE || (p * SPAN < left && k + t % 8 < depth) ? 4 : 0);
-            } else {
-                copy16(to + p * SPAN * ROW * 4, from, WHOLE ? 16 : p * SPAN + t / (ROWS / 4) < depth ? left : 0);
-            }
-        src += step;
+            if (K_MAJOR)
+                copy4(to + p * SPAN * 4, from, !EDGE || (p * SPAN < left && t % DEPTH < depth) ? 4 : 0);
+            else
+                copy16(to + p * SPAN * ROW * 4, from, !EDGE ? 16 : p * SPAN + t / (TILE / 4) < depth ? left : 0);
     }
 };
 
@@ -78,112 +76,130 @@ static __device__ __forceinline__ void load(float (&out)[COUNT], const float *fr
         *(float4 *)&out[i] = *(const float4 *)(from + i / 4 * STRIDE);
 }
 
-/* Folds this thread's accumulators into C, at row and col of C. */
-template <typename S>
-static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add, float (&acc)[S::TM][S::TN])
+/* The outer product of one k. */
+static __device__ __forceinline__ void multiply(float (&acc)[TM][TN], const float (&x)[TM], const float (&y)[TN])
 {
-    enum { STRIDE = 4 * S::LN };
+#pragma unroll
+    for (int i = 0; i < TM; i += 2)
+#pragma unroll
+        for (int j = 0; j < TN; j += 2)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                acc[i + e / 2][j + e % 2] = fmaf(x[i + e / 2], y[j + e % 2], acc[i + e / 2][j + e % 2]);
+}
+
+/* Folds this thread's elements into C, from row and col on. */
+static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add,
+                                            const float (&acc)[TM][TN])
+{
+    enum { STRIDE = 4 * LANES_N, FOLD_ROWS = 2 }; /* rows at a time */
     float *c = (float *)call.acc + row * call.ldacc + col;
     int64_t ld = call.ldacc;
-    bool wide = row + S::WARP_M - 4 * S::LM + 4 <= call.m && col + S::WARP_N - STRIDE + 4 <= call.n && fold_aligned(call, sizeof(float));
+    bool wide = row + WARP_M - 4 * LANES_M + 4 <= call.m && col + WARP_N - STRIDE + 4 <= call.n &&
+                fold_aligned(call, sizeof(float));
 
     asm volatile("" : "+l"(ld)); /* or the compiler keeps many addresses in registers through the main loop */
 #pragma unroll
-    for (int i = 0; i < S::TM; i++) {
-        float v[S::TN / 4][4];
-        int at = i / 4 * 4 * S::LM + i % 4;
+    for (int i = 0; i < TM; i += FOLD_ROWS) {
+        float v[FOLD_ROWS][TN / 4][4], *rows[FOLD_ROWS];
 #pragma unroll
-        for (int j = 0; j < S::TN; j++)
-            v[j / 4][j % 4] = acc[i][j];
+        for (int e = 0; e < FOLD_ROWS; e++) {
+            rows[e] = c + (i / 4 * 4 * LANES_M + i % 4 + e) * ld;
+#pragma unroll
+            for (int j = 0; j < TN; j++)
+                v[e][j / 4][j % 4] = acc[i + e][j];
+        }
         if (wide)
-            fold_wide<STRIDE>(c + at * ld, add, v);
-        else if (row + at < call.m)
-            fold_narrow<STRIDE>(c + at * ld, call.n - col, add, v);
+            fold_wide<STRIDE>(rows, add, v);
+        else
+#pragma unroll
+            for (int e = 0; e < FOLD_ROWS; e++)
+                if (row + i / 4 * 4 * LANES_M + i % 4 + e < call.m)
+                    fold_narrow<STRIDE>(rows[e], call.n - col, add, v[e]);
     }
 }
 
-template <typename S, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_tile(const gm_product_call call)
+/* Makes the tile at tile_row, tile_col. Without EDGE it lies within C, and k is a positive multiple of DEPTH. */
+template <bool A_K, bool B_K, bool EDGE>
+static __device__ __forceinline__ void make_tile(const gm_product_call &call, float *stages, int64_t tile_row, int64_t tile_col)
 {
-    extern __shared__ __align__(16) float stages[];
-    enum { RING = S::STAGES * S::STAGE };
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    int row = warp / S::WARPS_N * S::WARP_M + lane / 2 % S::LM * 4;
-    int col = warp % S::WARPS_N * S::WARP_N + (lane / (2 * S::LM) * 2 + lane % 2) * 4;
-    int whole = (int)(call.k / S::DEPTH), tail = (int)(call.k % S::DEPTH), steps = whole + (tail > 0), step = 0;
-    int leaf = (int)(call.leaf / S::DEPTH), filled = 0, used = 0, copied = 0; /* places in the ring, in floats; steps begun */
-    int64_t tile_row, tile_col;
-    writer<S, !TRANSPOSE_A, S::TILE_M> a;
-    writer<S, TRANSPOSE_B, S::TILE_N> b;
-    float x[2][S::TM], y[2][S::TN];
+    int row = warp / WARPS_N * WARP_M + lane / 2 % LANES_M * 4;
+    int col = warp % WARPS_N * WARP_N + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
+    int whole = (int)(call.k / DEPTH), tail = (int)(call.k % DEPTH), steps = whole + (tail > 0);
+    int leaf = (int)(call.leaf / DEPTH);
+    int step = 0, copied = 0, filled = 0, used = 0; /* stages multiplied, begun; places in the ring, in floats */
+    writer<A_K> a;
+    writer<B_K> b;
+    float x[2][TM], y[2][TN];
     bool add = call.accumulate;
 
-    find_tile(call, S::TILE_M, S::TILE_N, &tile_row, &tile_col);
-    if (tile_row + S::TILE_M > call.m || tile_col + S::TILE_N > call.n)
-        whole = 0; /* every stage takes the careful way */
     a.start(call.a, call.lda, tile_row, call.m);
     b.start(call.b, call.ldb, tile_col, call.n);
     auto copy_stage = [&]() {
-        uint32_t to = shared_address(stages + filled);
-        if (copied < whole) {
-            a.template copy<true>(to, S::DEPTH);
-            b.template copy<true>(to + S::STAGE_A * 4, S::DEPTH);
-        } else if (copied < steps) {
-            int depth = tail && copied == steps - 1 ? tail : S::DEPTH;
-            a.template copy<false>(to, depth);
-            b.template copy<false>(to + S::STAGE_A * 4, depth);
-        }
+        int depth = copied < whole ? DEPTH : copied < steps ? tail : 0;
+        a.template copy<EDGE>(shared_address(stages + filled), depth);
+        b.template copy<EDGE>(shared_address(stages + filled + PANEL), depth);
         copy_commit();
+        if (EDGE || copied + 1 < steps) { /* else the last stage comes once more, to a place that nobody reads */
+            a.src += a.step;
+            b.src += b.step;
+        }
         copied++;
-        filled = filled == RING - S::STAGE ? 0 : filled + S::STAGE;
+        filled = filled == RING - STAGE ? 0 : filled + STAGE;
     };
     auto load_fragments = [&](int k) {
-        load<S::TM, 4 * S::LM>(x[k % 2], stages + used + k * S::ROW_A + row);
-        load<S::TN, 4 * S::LN>(y[k % 2], stages + used + S::STAGE_A + k * S::ROW_B + col);
+        load<TN, 4 * LANES_N>(y[k % 2], stages + used + PANEL + k * ROW + col);
+        load<TM, 4 * LANES_M>(x[k % 2], stages + used + k * ROW + row);
     };
 #pragma unroll 1
-    for (int s = 0; s < S::STAGES - 1; s++)
+    for (int s = 0; s < STAGES - 1; s++)
         copy_stage();
-    copy_wait<S::STAGES - 2>();
-    __syncthreads();
+    copy_wait<STAGES - 2>();
     load_fragments(0);
 
     do {
         int end = steps - step < leaf ? steps : step + leaf;
-        float acc[S::TM][S::TN] = {};
+        float acc[TM][TN] = {};
 
 #pragma unroll 1
         for (; step < end; step++) {
-            copy_stage();
 #pragma unroll
-            for (int k = 0; k < S::DEPTH; k++) {
-                if (k < S::DEPTH - 1) {
-                    load_fragments(k + 1);
-                } else {
-                    used = used == RING - S::STAGE ? 0 : used + S::STAGE;
-                    copy_wait<S::STAGES - 2>();
-                    __syncthreads();
-                    load_fragments(0);
+            for (int k = 0; k < DEPTH; k++) {
+                if (k == DEPTH - 1) {
+                    used = used == RING - STAGE ? 0 : used + STAGE;
+                    copy_wait<STAGES - 2>();
                 }
-#pragma unroll
-                for (int i = 0; i < S::TM; i++)
-#pragma unroll
-                    for (int j = 0; j < S::TN; j++)
-                        acc[i][j] = fmaf(x[k % 2][i], y[k % 2][j], acc[i][j]);
+                load_fragments((k + 1) % DEPTH);
+                if (k == 1)
+                    copy_stage(); /* to the place of the stage before, which all warps have left */
+                multiply(acc, x[k % 2], y[k % 2]);
             }
         }
-        fold<S>(call, tile_row + row, tile_col + col, add, acc);
+        fold(call, tile_row + row, tile_col + col, add, acc);
         add = true;
     } while (step < steps);
 }
 
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const gm_product_call call)
+{
+    extern __shared__ __align__(16) float stages[];
+    int64_t row, col;
+
+    find_tile(call, TILE, TILE, &row, &col);
+    if (row + TILE <= call.m && col + TILE <= call.n && call.k > 0 && call.k % DEPTH == 0)
+        make_tile<!TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col);
+    else
+        make_tile<!TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col);
+}
+
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
 {
-    typedef shape<GM_CFG> S;
     static product_kernel *const kernels[2][2] = {
-        {multiply_tile<S, false, false>, multiply_tile<S, false, true>},
-        {multiply_tile<S, true, false>, multiply_tile<S, true, true>},
+        {multiply_matrices<false, false>, multiply_matrices<false, true>},
+        {multiply_matrices<true, false>, multiply_matrices<true, true>},
     };
 
-    return launch_product(kernels, S::TILE_M, S::TILE_N, S::THREADS, S::STAGES * S::STAGE * sizeof(float), stream, call);
+    return launch_product(kernels, TILE, TILE, THREADS, RING * (int)sizeof(float), stream, call);
 }

@@ -1,228 +1,219 @@
 /* matmul_cuda_fp64.cu - products with float64 accumulators on the tensor cores, for float64 and ("exact") float32 operands.
  *
- * A block of 8 warps makes a tile of 128 x 128 of C, a warp 64 x 32 of it, in registers. Both operands come through a ring of
- * stages in shared memory, filled by asynchronous copies of 16 bytes; float32 turns into float64 on the way from shared memory
- * to registers. A stage is 128 bytes of k: 16 float64 or 32 float32.
+ * A warp makes 64 x 32 of C in registers, a block 128 x 128 (float64: the larger tile moves fewer bytes, and power is what limits
+ * this product) or 128 x 64 (float32: two blocks on a multiprocessor fill each other's gaps). The panels come through a ring of
+ * stages in shared memory by asynchronous copies of 16 bytes; a stage is 128 bytes of k: 16 float64 or 32 float32. Float32 turns
+ * into float64 between shared memory and the tensor cores. The next fragments are loaded while the last ones are multiplied.
  *
- * A panel lies in a stage as it lies in memory: by rows of 128 bytes of k ("k-major": A, and B when transposed), or by rows of
- * 128 elements along m or n. The order of rows, columns and k within the instruction's fragments is free as long as A, B and C
- * agree, so it is chosen for wide loads: a thread's k are neighbours (one chunk of 16 bytes of a k-major row), and so are its two
- * rows of an m16 fragment and its columns of two n8 fragments. Chunks are swizzled so that no load or store has bank conflicts.
+ * A panel lies in a stage as it lies in memory: by rows of 128 bytes of k ("k-major": A, and B when transposed), or by rows along
+ * m or n. Its chunks of 16 bytes are swizzled so that neither copies nor loads have bank conflicts.
  *
  * The order of the sum over k depends on nothing but the leaf: all four transpositions give the same bits. */
 #include "kernels/matmul_cuda.cuh"
 
 enum {
-    WARPS_M = 2, WARPS_N = 4, THREADS = 32 * WARPS_M * WARPS_N,
-    WARP_M = 64, WARP_N = 32, FRAGS_M = WARP_M / 16, FRAGS_N = WARP_N / 8,
-    TILE = 128,            /* of C, in both directions */
-    PANEL = TILE * 128,    /* bytes of one operand in a stage */
-    STAGES = 3
+    WARPS_M = 2, WARP_M = 64, WARP_N = 32,
+    FRAGS_M = WARP_M / 16, FRAGS_N = WARP_N / 8, /* accumulators of the instruction, 16 x 8 */
+    STAGES = 3,
+    TILE_M = WARPS_M * WARP_M
 };
 
-/* One thread's share of copying a panel, the same in each stage: passes of THREADS chunks. */
+/* Rows that are folded at a time: as many as the registers allow, for their loads wait together. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+enum { FOLD_ROWS = 4 };
+#else
+enum { FOLD_ROWS = 2 };
+#endif
+
+/* What hangs on the type of the operands. */
+template <typename T>
+struct shape {
+    enum {
+        WARPS_N = sizeof(T) == 8 ? 4 : 2, TILE_N = WARPS_N * WARP_N,
+        THREADS = 32 * WARPS_M * WARPS_N, BLOCKS = 256 / THREADS, /* on a multiprocessor */
+        PACK = 16 / sizeof(T), DEPTH = 128 / sizeof(T), /* elements of a chunk, of a stage along k */
+        QUADS = sizeof(T) == 8 ? 4 : 2,                 /* of k in one instruction, each 4 long */
+        PARTS = DEPTH / (4 * QUADS),                    /* of a stage */
+        PANEL_A = TILE_M * 128, STAGE = PANEL_A + TILE_N * 128, RING = STAGES * STAGE /* bytes */
+    };
+};
+
+/* The swizzle of row r of a panel: what its chunks' numbers are XORed with. */
 template <typename T, bool K_MAJOR>
+static __device__ __forceinline__ int swizzle(int r)
+{
+    return K_MAJOR && sizeof(T) == 4 ? r % 8 : r % 4 * 2;
+}
+
+/* One thread's share of copying a panel of ROWS rows of A or columns of B: passes of one chunk a thread. */
+template <typename T, bool K_MAJOR, int ROWS>
 struct writer {
-    enum { PACK = 16 / sizeof(T), DEPTH = 128 / sizeof(T), ROW = TILE / PACK, PASSES = PANEL / 16 / THREADS };
+    typedef shape<T> S;
+    enum {
+        CHUNKS = K_MAJOR ? 8 : ROWS / S::PACK, /* of a row of memory */
+        SPAN = S::THREADS / CHUNKS,            /* rows of a pass, a power of two */
+        PASSES = ROWS * 8 / S::THREADS
+    };
 
     const char *src;    /* of the first pass */
     int64_t pass, step; /* bytes from pass to pass, from stage to stage */
-    int left;           /* rows (k-major), or bytes of the row, that exist from this thread's on */
-    int dst;            /* within the panel */
+    int left;           /* rows (k-major), or bytes of the row up to 16, that exist from this thread's on */
 
     __device__ __forceinline__ void start(const void *base, int64_t ld, int64_t row, int64_t rows)
     {
-        int t = (int)threadIdx.x;
+        int r = (int)threadIdx.x / CHUNKS, c = (int)threadIdx.x % CHUNKS;
 
         ld *= (int64_t)sizeof(T);
-        if (K_MAJOR) {
-            left = clamp(rows - row, TILE) - t / 8;
-            src = (const char *)base + (row + t / 8) * ld + t % 8 * 16;
-            dst = t / 8 * 128 + (t % 8 ^ t / 16 % 2 * 4) * 16;
-            pass = THREADS / 8 * ld;
-            step = 128;
-        } else {
-            left = clamp((clamp(rows - row, TILE) - t % ROW * PACK) * (int)sizeof(T), 16);
-            src = (const char *)base + t / ROW * ld + row * (int64_t)sizeof(T) + t % ROW * 16;
-            dst = t / ROW * (TILE * (int)sizeof(T)) + (t % ROW ^ t / ROW / PACK % 4 * 2) * 16;
-            pass = THREADS / ROW * ld;
-            step = DEPTH * ld;
-        }
+        left = clamp(rows - row, ROWS);
+        left = K_MAJOR ? left - r : clamp((left - c * S::PACK) * (int)sizeof(T), 16);
+        src = (const char *)base + (K_MAJOR ? (row + r) * ld : r * ld + row * (int64_t)sizeof(T)) + c * 16;
+        pass = SPAN * ld;
+        step = K_MAJOR ? 128 : S::DEPTH * ld;
     }
 
-    /* Begins the copy of the next stage, of which depth rows or columns exist, to the panel at to. */
+    /* Begins to copy the next stage, of which depth of its k exist, to the panel at to. */
     __device__ __forceinline__ void copy(uint32_t to, int depth)
     {
-        int t = (int)threadIdx.x, bytes = K_MAJOR ? clamp((depth - t % 8 * PACK) * (int)sizeof(T), 16) : left;
+        int r = (int)threadIdx.x / CHUNKS, c = (int)threadIdx.x % CHUNKS ^ swizzle<T, K_MAJOR>(r);
+        int bytes = K_MAJOR ? clamp((depth - (int)threadIdx.x % CHUNKS * S::PACK) * (int)sizeof(T), 16) : left;
         const char *from = src;
 
 #pragma unroll
         for (int p = 0; p < PASSES; p++, from += pass)
-            if (K_MAJOR)
-                copy16(to + dst + p * THREADS * 16, from, p * (THREADS / 8) < left ? bytes : 0);
-            else /* two passes go on by 2 PACK of k: the swizzle changes by half its range */
-                copy16(to + (dst ^ p % 2 * 64) + p * THREADS * 16, from, p * (THREADS / ROW) < depth - t / ROW ? bytes : 0);
+            copy16(to + ((p * SPAN + r) * CHUNKS + (c ^ swizzle<T, K_MAJOR>(p * SPAN))) * 16, from,
+                   p * SPAN < (K_MAJOR ? left : depth - r) ? bytes : 0);
         src += step;
     }
 };
 
-/* Reads fragments of a panel. */
-template <typename T, bool K_MAJOR>
+/* Reads a panel of ROWS rows of A or columns of B as the instruction's fragments want it: lane 4 g + q takes row g of each 8
+ * and place q of each quad of k. */
+template <typename T, bool K_MAJOR, int ROWS>
 struct reader {
-    enum { PACK = 16 / sizeof(T) };
-    struct __align__(16) chunk {
-        T v[PACK];
-    };
-    struct __align__(2 * sizeof(T)) pair {
-        T v[2];
-    };
+    int at; /* bytes, within the panel */
 
-    int at[2]; /* within the panel: for chunk 0 and 1 (k-major), for even and odd fragments of 16 rows */
-
-    /* row: the first row of this warp. */
     __device__ __forceinline__ void start(int row)
     {
-        int lane = (int)threadIdx.x % 32, q = lane % 4;
+        const int size = (int)sizeof(T);
+        int g = (int)threadIdx.x % 32 / 4, q = (int)threadIdx.x % 4;
 
-        row += lane / 4 * 2;
-        at[0] = K_MAJOR ? row * 128 + (q ^ lane / 4 % 2 * 4) * 16 : PACK * q * TILE * (int)sizeof(T) + (row * (int)sizeof(T) ^ q * 32);
-        at[1] = K_MAJOR || sizeof(T) == 4 ? at[0] ^ 64 : at[0];
+        at = K_MAJOR ? (row + g) * 128 + (q * size ^ swizzle<T, true>(g) * 16)
+                     : q * ROWS * size + ((row + g) * size ^ swizzle<T, false>(q) * 16);
     }
 
-    /* This thread's two rows of fragment f, at the PACK values of k of its chunk h. */
-    __device__ __forceinline__ void load(const char *panel, int f, int h, T (*out)[PACK]) const
+    /* The element in row group i (of 8 rows) and quad s (of 4 k). */
+    __device__ __forceinline__ T load(const char *panel, int i, int s) const
     {
-        if (K_MAJOR) {
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                *(chunk *)out[i] = *(const chunk *)(panel + at[h] + (16 * f + i) * 128);
-        } else {
-            const char *first = panel + at[f % 2] + (f - (sizeof(T) == 4 ? f % 2 : 0)) * 16 * (int)sizeof(T);
-#pragma unroll
-            for (int e = 0; e < PACK; e++) {
-                pair p = *(const pair *)(first + (4 * PACK * h + e) * TILE * (int)sizeof(T));
-                out[0][e] = p.v[0];
-                out[1][e] = p.v[1];
-            }
-        }
+        const int size = (int)sizeof(T), along = i * 8 * size;
+
+        if (K_MAJOR)
+            return *(const T *)(panel + (at ^ s * 4 * size) + i * 8 * 128);
+        return *(const T *)(panel + (at ^ along % 128) + along / 128 * 128 + s * 4 * ROWS * size);
     }
 };
 
-/* c (16 x 8) += a (16 x 4 P) b (4 P x 8), in the layout of mma.m16n8k*: a[row half][k / 4], b[k / 4]. */
-template <int P>
-static __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[2][P], const double (&b)[P])
+/* c (16 x 8) += a (16 x 4 QUADS) b (4 QUADS x 8), in the layout of mma.m16n8k*: a[row / 8][k / 4], b[k / 4]. */
+template <int QUADS>
+static __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[2][QUADS], const double (&b)[QUADS])
 {
 #if __CUDA_ARCH__ >= 900
-    if (P == 4)
-        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, "
-            "{%0,%1,%2,%3};"
+    if constexpr (QUADS == 4)
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+            "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
             : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-            : "d"(a[0][0]), "d"(a[1][0]), "d"(a[0][1]), "d"(a[1][1]), "d"(a[0][P - 2]), "d"(a[1][P - 2]), "d"(a[0][P - 1]),
-              "d"(a[1][P - 1]), "d"(b[0]), "d"(b[1]), "d"(b[P - 2]), "d"(b[P - 1]));
+            : "d"(a[0][0]), "d"(a[1][0]), "d"(a[0][1]), "d"(a[1][1]), "d"(a[0][2]), "d"(a[1][2]), "d"(a[0][3]), "d"(a[1][3]),
+              "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
     else
-        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
             : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
             : "d"(a[0][0]), "d"(a[1][0]), "d"(a[0][1]), "d"(a[1][1]), "d"(b[0]), "d"(b[1]));
 #else
 #pragma unroll
-    for (int e = 0; e < P; e++) {
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                : "+d"(c[2 * h]), "+d"(c[2 * h + 1])
-                : "d"(a[h][e]), "d"(b[e]));
-    }
+    for (int i = 0; i < 2 * QUADS; i++)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1])
+            : "d"(a[i % 2][i / 2]), "d"(b[i / 2]));
 #endif
 }
 
-/* Multiplies one stage into the accumulators. */
-template <typename T, bool A_K, bool B_K>
-static __device__ __forceinline__ void multiply_stage(double (&acc)[FRAGS_M][FRAGS_N][4], const char *stage, const reader<T, A_K> &a,
-                                                      const reader<T, B_K> &b)
-{
-    enum { PACK = 16 / sizeof(T) };
-
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        T raw[2][PACK];
-        double left[2][PACK], right[FRAGS_N][PACK];
-
-#pragma unroll
-        for (int j = 0; j < FRAGS_N; j += 2) {
-            b.load(stage + PANEL, j / 2, h, raw);
-#pragma unroll
-            for (int e = 0; e < 2 * PACK; e++)
-                right[j + e / PACK][e % PACK] = raw[e / PACK][e % PACK];
-        }
-#pragma unroll
-        for (int i = 0; i < FRAGS_M; i++) {
-            a.load(stage, i, h, raw);
-#pragma unroll
-            for (int e = 0; e < 2 * PACK; e++)
-                left[e / PACK][e % PACK] = raw[e / PACK][e % PACK];
-#pragma unroll
-            for (int j = 0; j < FRAGS_N; j++)
-                multiply<PACK>(acc[i][j], left, right[j]);
-        }
-    }
-}
-
-/* Folds this thread's accumulators into C: two rows of each m16 fragment, four columns of each pair of n8 fragments. */
+/* Folds this thread's accumulators into C: rows 8 apart from row on, pairs of columns 8 apart from col on. */
 static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add,
                                             const double (&acc)[FRAGS_M][FRAGS_N][4])
 {
     double *c = (double *)call.acc + row * call.ldacc + col;
     int64_t ld = call.ldacc;
-    bool wide = row + WARP_M - 14 <= call.m && col + WARP_N - 12 <= call.n && fold_aligned(call, sizeof(double));
+    bool wide = row + WARP_M - 8 < call.m && col + WARP_N - 6 <= call.n && fold_aligned(call, sizeof(double));
 
-    asm volatile("" : "+l"(ld)); /* or the compiler keeps sixteen addresses in registers through the main loop */
+    asm volatile("" : "+l"(ld)); /* or the compiler keeps many addresses in registers through the main loop */
 #pragma unroll
-    for (int i = 0; i < FRAGS_M; i++, c += 14 * ld)
+    for (int i = 0; i < 2 * FRAGS_M; i += FOLD_ROWS) {
+        double v[FOLD_ROWS][FRAGS_N][2], *rows[FOLD_ROWS];
 #pragma unroll
-        for (int h = 0; h < 2; h++, c += ld) {
-            double v[FRAGS_N / 2][4];
+        for (int e = 0; e < FOLD_ROWS; e++) {
+            rows[e] = c + 8 * (i + e) * ld;
 #pragma unroll
             for (int j = 0; j < 2 * FRAGS_N; j++)
-                v[j / 4][j % 4] = acc[i][j / 4 * 2 + j % 2][2 * h + j % 4 / 2];
-            if (wide)
-                fold_wide<16>(c, add, v);
-            else if (row + 16 * i + h < call.m)
-                fold_narrow<16>(c, call.n - col, add, v);
+                v[e][j / 2][j % 2] = acc[(i + e) / 2][j / 2][(i + e) % 2 * 2 + j % 2];
         }
+        if (wide)
+            fold_wide<8>(rows, add, v);
+        else
+#pragma unroll
+            for (int e = 0; e < FOLD_ROWS; e++)
+                if (row + 8 * (i + e) < call.m)
+                    fold_narrow<8>(rows[e], call.n - col, add, v[e]);
+    }
 }
 
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(THREADS, 1) multiply_tile(const gm_product_call call)
+static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) multiply_matrices(const gm_product_call call)
 {
     extern __shared__ __align__(128) char stages[];
-    enum { DEPTH = 128 / sizeof(T) };
-    int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x / 32 / WARPS_N * WARP_M, col = (int)threadIdx.x / 32 % WARPS_N * WARP_N;
-    int whole = (int)(call.k / DEPTH), tail = (int)(call.k % DEPTH), leaf = (int)(call.leaf / DEPTH), steps = whole + (tail > 0);
+    typedef shape<T> S;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int row = warp / S::WARPS_N * WARP_M, col = warp % S::WARPS_N * WARP_N;
+    int whole = (int)(call.k / S::DEPTH), tail = (int)(call.k % S::DEPTH), steps = whole + (tail > 0);
+    int leaf = (int)(call.leaf / S::DEPTH);
+    int step = 0, copied = 0, filled = 0, used = 0; /* stages multiplied, begun; places in the ring, in bytes */
     int64_t tile_row, tile_col;
-    writer<T, !TRANSPOSE_A> write_a;
-    writer<T, TRANSPOSE_B> write_b;
-    reader<T, !TRANSPOSE_A> read_a;
-    reader<T, TRANSPOSE_B> read_b;
-    int filled = 0, used = 0, copied = 0, step = 0; /* the ring's next places, in bytes; steps begun and done */
+    writer<T, !TRANSPOSE_A, TILE_M> write_a;
+    writer<T, TRANSPOSE_B, S::TILE_N> write_b;
+    reader<T, !TRANSPOSE_A, TILE_M> read_a;
+    reader<T, TRANSPOSE_B, S::TILE_N> read_b;
+    T a[2][2][S::QUADS], b[FRAGS_N][S::QUADS]; /* the next fragments; of A, those in use as well */
     bool add = call.accumulate;
 
-    find_tile(call, TILE, TILE, &tile_row, &tile_col);
+    find_tile(call, TILE_M, S::TILE_N, &tile_row, &tile_col);
     write_a.start(call.a, call.lda, tile_row, call.m);
     write_b.start(call.b, call.ldb, tile_col, call.n);
     read_a.start(row);
     read_b.start(col);
     auto copy_stage = [&]() {
-        if (copied < steps) {
-            write_a.copy(shared_address(stages) + filled, copied < whole ? DEPTH : tail);
-            write_b.copy(shared_address(stages) + filled + PANEL, copied < whole ? DEPTH : tail);
-        }
+        int depth = copied < whole ? S::DEPTH : copied < steps ? tail : 0;
+        write_a.copy(shared_address(stages) + filled, depth);
+        write_b.copy(shared_address(stages) + filled + S::PANEL_A, depth);
         copy_commit();
         copied++;
-        filled = filled == (STAGES - 1) * 2 * PANEL ? 0 : filled + 2 * PANEL;
+        filled = filled == S::RING - S::STAGE ? 0 : filled + S::STAGE;
+    };
+    auto load_a = [&](int part, int i) {
+#pragma unroll
+        for (int e = 0; e < 2 * S::QUADS; e++)
+            a[i % 2][e % 2][e / 2] = read_a.load(stages + used, 2 * i + e % 2, part * S::QUADS + e / 2);
+    };
+    auto load_b = [&](int part) {
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++)
+#pragma unroll
+            for (int e = 0; e < S::QUADS; e++)
+                b[j][e] = read_b.load(stages + used + S::PANEL_A, j, part * S::QUADS + e);
     };
 #pragma unroll 1
     for (int s = 0; s < STAGES - 1; s++)
         copy_stage();
+    copy_wait<STAGES - 2>();
+    load_b(0);
+    load_a(0, 0);
 
     do {
         int end = steps - step < leaf ? steps : step + leaf;
@@ -230,13 +221,37 @@ static __global__ void __launch_bounds__(THREADS, 1) multiply_tile(const gm_prod
 
 #pragma unroll 1
         for (; step < end; step++) {
-            copy_wait<STAGES - 2>();
-            __syncthreads();
-            copy_stage();
-            multiply_stage(acc, stages + used, read_a, read_b);
-            used = used == (STAGES - 1) * 2 * PANEL ? 0 : used + 2 * PANEL;
+#pragma unroll
+            for (int part = 0; part < S::PARTS; part++) {
+                double left[2][S::QUADS], right[FRAGS_N][S::QUADS];
+
+#pragma unroll
+                for (int e = 0; e < FRAGS_N * S::QUADS; e++)
+                    right[e / S::QUADS][e % S::QUADS] = b[e / S::QUADS][e % S::QUADS];
+#pragma unroll
+                for (int i = 0; i < FRAGS_M; i++) {
+                    if (i < FRAGS_M - 1) {
+                        load_a(part, i + 1);
+                    } else {
+                        if (part == S::PARTS - 1) {
+                            used = used == S::RING - S::STAGE ? 0 : used + S::STAGE;
+                            copy_wait<STAGES - 2>();
+                        }
+                        load_a((part + 1) % S::PARTS, 0);
+                        load_b((part + 1) % S::PARTS);
+                    }
+                    if (part == 0 && i == 0)
+                        copy_stage(); /* to the place of the stage before, which all warps have left */
+#pragma unroll
+                    for (int e = 0; e < 2 * S::QUADS; e++)
+                        left[e % 2][e / 2] = a[i % 2][e % 2][e / 2];
+#pragma unroll
+                    for (int j = 0; j < FRAGS_N; j++)
+                        multiply(acc[i][j], left, right[j]);
+                }
+            }
         }
-        fold(call, tile_row + row + lane / 4 * 2, tile_col + col + lane % 4 * 4, add, acc);
+        fold(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
         add = true;
     } while (step < steps);
 }
@@ -245,11 +260,11 @@ template <typename T>
 static int launch(gm_cuda_stream stream, const gm_product_call *call)
 {
     static product_kernel *const kernels[2][2] = {
-        {multiply_tile<T, false, false>, multiply_tile<T, false, true>},
-        {multiply_tile<T, true, false>, multiply_tile<T, true, true>},
+        {multiply_matrices<T, false, false>, multiply_matrices<T, false, true>},
+        {multiply_matrices<T, true, false>, multiply_matrices<T, true, true>},
     };
 
-    return launch_product(kernels, TILE, TILE, THREADS, STAGES * 2 * PANEL, stream, call);
+    return launch_product(kernels, TILE_M, shape<T>::TILE_N, shape<T>::THREADS, shape<T>::RING, stream, call);
 }
 
 extern "C" int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call)
