@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,6 +11,7 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "io/inspect.h"
 #include "io/scratch.h"
 
 char *gm_output_folder(const char *path, char *folder)
@@ -26,20 +28,77 @@ char *gm_output_folder(const char *path, char *folder)
     return folder;
 }
 
-/* Inputs are told by what they are, not by their names: links lead to them as well. */
+/* What may not be an input: a file that would be replaced, and the files in the folder of its parts. Told by what they are, not by their
+ * names: links lead to them as well. */
+typedef struct replaced {
+    struct stat file, folder;
+    int has_folder;
+} replaced;
+
+static int is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int is_replaced(const replaced *r, const char *path)
+{
+    char folder[GM_PATH_MAX], *real = realpath(path, NULL);
+    struct stat st;
+    int found = real && stat(real, &st) == 0 && is_same(&st, &r->file);
+
+    if (real && r->has_folder)
+        found = found || (stat(gm_output_folder(real, folder), &st) == 0 && is_same(&st, &r->folder));
+    free(real);
+    return found;
+}
+
+enum { FOUND = -1 };
+
+static int visit_part(void *context, const char *path)
+{
+    return is_replaced(context, path) ? FOUND : GM_OK;
+}
+
+/* Is a virtual input made of it? One that can no longer be walked through fails when it is opened. */
+static int has_replaced_part(replaced *r, const gm_dataset *input)
+{
+    hid_t file = H5I_INVALID_HID, set = H5I_INVALID_HID;
+    int status = GM_OK;
+
+    gm_h5_lock();
+    if (gm_h5_open(input->file, &file) == GM_OK)
+        set = H5Dopen2(file, input->name, H5P_DEFAULT);
+    if (set >= 0) {
+        status = gm_inspect_parts(set, input->file, visit_part, r);
+        H5Dclose(set);
+    }
+    if (file >= 0)
+        H5Fclose(file);
+    gm_h5_unlock();
+    if (status != FOUND)
+        gm_error_clear();
+    return status == FOUND;
+}
+
 static int check_not_input(const char *file, const gm_dataset *inputs, int count)
 {
-    struct stat st, data;
+    char folder[GM_PATH_MAX];
+    replaced r = {.has_folder = 0};
 
-    if (stat(file, &st))
+    if (count == 0 || stat(file, &r.file))
         return GM_OK;
+    if (S_ISREG(r.file.st_mode)) {
+        gm_parted_find(file, folder);
+        r.has_folder = folder[0] && stat(folder, &r.folder) == 0;
+    }
     for (int i = 0; i < count; i++) {
-        int same = inputs[i].device == (uint64_t)st.st_dev && inputs[i].inode == (uint64_t)st.st_ino;
+        const gm_dataset *input = &inputs[i];
 
-        if (!same && inputs[i].data_file[0] && stat(inputs[i].data_file, &data) == 0)
-            same = data.st_dev == st.st_dev && data.st_ino == st.st_ino;
-        if (same)
-            return gm_fail(GM_EOUTPUT, "%s: is one of the inputs (%s), expected another file", file, inputs[i].file);
+        if ((input->device == (uint64_t)r.file.st_dev && input->inode == (uint64_t)r.file.st_ino) || is_replaced(&r, input->file)
+            || (input->data_file[0] && is_replaced(&r, input->data_file)))
+            return gm_fail(GM_EOUTPUT, "%s: is one of the inputs (%s), expected another file", file, input->file);
+        if (input->layout == GM_VIRTUAL && has_replaced_part(&r, input))
+            return gm_fail(GM_EOUTPUT, "%s: an input (%s) is made of it, expected another file", file, input->file);
     }
     return GM_OK;
 }

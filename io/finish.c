@@ -82,7 +82,7 @@ static int write_attributes(hid_t set, const char *title, const gm_attribute *at
     return status;
 }
 
-static int finish_dataset(hid_t file, int raw, const gm_output_record *record, int index, const gm_attribute *attributes, int count)
+static int finish_dataset(hid_t file, const gm_output_record *record, int index, const gm_attribute *attributes, int count)
 {
     char title[GM_PATH_MAX + GM_NAME_MAX], reason[GM_H5_TEXT];
     const gm_output_dataset *dataset = &record->dataset[index];
@@ -92,8 +92,8 @@ static int finish_dataset(hid_t file, int raw, const gm_output_record *record, i
     snprintf(title, sizeof title, "%s:%s", record->file, dataset->name);
     if (set < 0)
         return gm_fail(GM_EOUTPUT, "%s: cannot be opened again: %s", title, gm_h5_error(reason));
-    if (raw >= 0)
-        status = gm_pack_dataset(set, dataset, raw, record->offset[index], title);
+    if (dataset->chunked)
+        status = gm_pack_place(set, record, index, title);
     if (!status)
         status = write_attributes(set, title, attributes, count);
     if (H5Dclose(set) < 0)
@@ -105,10 +105,10 @@ static int finish_file(const gm_output_record *record, const gm_attribute *attri
 {
     char reason[GM_H5_TEXT];
     hid_t access, file = H5I_INVALID_HID;
-    int raw = -1, status = GM_OK;
+    int status = GM_OK;
 
-    if (gm_output_has_scratch(record) && (raw = open(record->raw, O_RDONLY | O_CLOEXEC)) < 0)
-        return gm_fail(GM_EOUTPUT, "%s: its scratch file cannot be opened: %s", record->file, strerror(errno));
+    if (gm_output_has_scratch(record)) /* it has been packed: its room is wanted */
+        unlink(record->raw);
     gm_h5_lock();
     access = gm_h5_access();
     if (access >= 0)
@@ -116,7 +116,7 @@ static int finish_file(const gm_output_record *record, const gm_attribute *attri
     if (file < 0)
         status = gm_fail(GM_EOUTPUT, "%s: cannot be opened again: %s", record->file, gm_h5_error(reason));
     for (int i = 0; i < record->datasets && !status; i++)
-        status = finish_dataset(file, raw, record, i, attributes, count);
+        status = finish_dataset(file, record, i, attributes, count);
     if (!status && H5Fflush(file, H5F_SCOPE_GLOBAL) < 0)
         status = gm_fail(GM_EOUTPUT, "%s: writing failed: %s", record->file, gm_h5_error(reason));
     if (file >= 0 && H5Fclose(file) < 0)
@@ -124,8 +124,6 @@ static int finish_file(const gm_output_record *record, const gm_attribute *attri
     if (access >= 0)
         H5Pclose(access);
     gm_h5_unlock();
-    if (raw >= 0)
-        close(raw);
     return status;
 }
 
@@ -160,29 +158,44 @@ static int take_name(const gm_output_record *record)
     return GM_OK;
 }
 
+/* All that stands under the new name. Parts that other ranks wrote have been flushed by them, but what libhdf5 wrote into them has not. */
+static int sync_files(const gm_output_record *record)
+{
+    char path[GM_PATH_MAX];
+    int status = GM_OK;
+
+    for (int part = 0; part < record->parts && !status; part++)
+        status = sync_path(record, gm_parted_path(record, part, path), O_RDWR);
+    if (!status && record->folder[0])
+        status = sync_path(record, record->folder, O_RDONLY | O_DIRECTORY);
+    return status ? status : sync_path(record, record->temporary, O_RDWR);
+}
+
 int gm_output_finish(const gm_output_record *record, const gm_attribute *attributes, int count, double *sync_seconds)
 {
-    char folder[GM_PATH_MAX];
+    char old_parts[GM_PATH_MAX] = "", folder[GM_PATH_MAX];
     double start, spent = 0;
     int status = finish_file(record, attributes, count);
 
     start = gm_clock();
     if (!status && record->sync)
-        status = sync_path(record, record->temporary, O_RDWR);
+        status = sync_files(record);
     spent += gm_clock() - start;
+    if (!status && record->force)
+        gm_parted_find(record->file, old_parts);
     if (!status)
         status = take_name(record);
     if (status) {
         gm_output_discard(record);
         return status;
     }
-    if (gm_output_has_scratch(record))
-        unlink(record->raw);
+    gm_pack_discard(record);
+    gm_parted_remove(old_parts);
     start = gm_clock();
     if (record->sync)
         status = sync_path(record, gm_output_folder(record->file, folder), O_RDONLY | O_DIRECTORY);
     spent += gm_clock() - start;
     if (sync_seconds)
-        *sync_seconds = spent;
+        *sync_seconds += spent;
     return status;
 }

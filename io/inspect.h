@@ -21,8 +21,10 @@ char *gm_inspect_storage_words(hid_t set, char *text);
  * filter that is not installed and for missing parts of a virtual dataset. title names the dataset. */
 int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *record);
 
-/* Checks that every part of a virtual dataset is there: libhdf5 would read a missing one as fill values, with success. */
-int gm_inspect_parts(hid_t set, const char *title);
+/* Checks that every part of a virtual dataset is there: libhdf5 would read a missing one as fill values, with success. visit (may be NULL) is
+ * called with the file of each, those of virtual parts included; a status other than GM_OK ends the walk and is returned. */
+typedef int gm_inspect_visit(void *context, const char *path);
+int gm_inspect_parts(hid_t set, const char *title, gm_inspect_visit *visit, void *context);
 
 /* The same for the files of external storage (plist: the dataset's) of so many bytes: where they end, libhdf5 reads zeros. */
 int gm_inspect_external(hid_t set, hid_t plist, int64_t bytes, const char *title);

@@ -9,6 +9,8 @@ io_libgmio_a_SOURCES = \
 	io/bytes.c \
 	io/bytes.h \
 	io/check.c \
+	io/crew.c \
+	io/crew.h \
 	io/dataset.c \
 	io/dataset.h \
 	io/describe.c \
@@ -23,6 +25,7 @@ io_libgmio_a_SOURCES = \
 	io/output.h \
 	io/pack.c \
 	io/pack.h \
+	io/parted.c \
 	io/parts.c \
 	io/reader.c \
 	io/reader.h \
@@ -31,4 +34,5 @@ io_libgmio_a_SOURCES = \
 	io/select.h \
 	io/storage.c \
 	io/type.c \
+	io/ways.c \
 	io/write.c

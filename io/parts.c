@@ -101,26 +101,33 @@ static int is_large_enough(hid_t set, const mapping *map)
     return enough;
 }
 
-static int check_parts(hid_t set, const char *title, int depth);
+/* What goes through the parts: the dataset's name for messages, and who wants to see their files, if anybody does. */
+typedef struct walk {
+    const char *title;
+    gm_inspect_visit *visit;
+    void *context;
+} walk;
+
+static int check_parts(hid_t set, const walk *w, int depth);
 
 /* A part in an open file. */
-static int check_part(hid_t file, const char *path, const mapping *map, const char *title, int depth)
+static int check_part(hid_t file, const char *path, const mapping *map, const walk *w, int depth)
 {
     hid_t set = H5Dopen2(file, map->name, H5P_DEFAULT);
     int status = GM_OK;
 
     if (set < 0)
-        return gm_fail(GM_EINPUT, "%s: its part %s:%s is missing", title, path, map->name);
+        return gm_fail(GM_EINPUT, "%s: its part %s:%s is missing", w->title, path, map->name);
     if (!is_large_enough(set, map))
-        status = gm_fail(GM_EINPUT, "%s: its part %s:%s is smaller than what is taken from it", title, path, map->name);
+        status = gm_fail(GM_EINPUT, "%s: its part %s:%s is smaller than what is taken from it", w->title, path, map->name);
     if (!status)
-        status = check_parts(set, title, depth + 1);
+        status = check_parts(set, w, depth + 1);
     H5Dclose(set);
     return status;
 }
 
 /* The part of a mapping of a virtual dataset. */
-static int check_source(hid_t set, const mapping *map, const char *title, int depth)
+static int check_source(hid_t set, const mapping *map, const walk *w, int depth)
 {
     char master[GM_PATH_MAX], path[GM_PATH_MAX];
     hid_t source = H5I_INVALID_HID;
@@ -128,7 +135,7 @@ static int check_source(hid_t set, const mapping *map, const char *title, int de
     int status = GM_OK;
 
     if (length < 0 || length >= GM_PATH_MAX)
-        return gm_fail(GM_EINPUT, "%s: the folder of its parts cannot be found out", title);
+        return gm_fail(GM_EINPUT, "%s: the folder of its parts cannot be found out", w->title);
     if (strcmp(map->file, ".") == 0) {
         strcpy(path, master);
         source = H5Iget_file_id(set);
@@ -136,15 +143,17 @@ static int check_source(hid_t set, const mapping *map, const char *title, int de
         status = gm_h5_open(path, &source);
     }
     if (!status && source < 0)
-        status = gm_fail(GM_EINPUT, "%s: its part %s:%s is missing: no such file", title, map->file, map->name);
+        status = gm_fail(GM_EINPUT, "%s: its part %s:%s is missing: no such file", w->title, map->file, map->name);
+    if (!status && w->visit)
+        status = w->visit(w->context, path);
     if (!status)
-        status = check_part(source, path, map, title, depth);
+        status = check_part(source, path, map, w, depth);
     if (source >= 0)
         H5Fclose(source);
     return status;
 }
 
-static int check_mapping(hid_t set, hid_t plist, size_t i, const char *title, int depth)
+static int check_mapping(hid_t set, hid_t plist, size_t i, const walk *w, int depth)
 {
     mapping map;
     ssize_t file_length = H5Pget_virtual_filename(plist, i, map.file, sizeof map.file);
@@ -154,11 +163,11 @@ static int check_mapping(hid_t set, hid_t plist, size_t i, const char *title, in
     map.from = H5Pget_virtual_srcspace(plist, i);
     map.to = H5Pget_virtual_vspace(plist, i);
     if (file_length < 0 || file_length >= GM_PATH_MAX || name_length < 0 || name_length >= GM_NAME_MAX || map.from < 0 || map.to < 0)
-        status = gm_fail(GM_EINPUT, "%s: part %zu cannot be found out, or its name is too long", title, i);
+        status = gm_fail(GM_EINPUT, "%s: part %zu cannot be found out, or its name is too long", w->title, i);
     else if (unescape(map.file) || unescape(map.name))
-        status = gm_fail(GM_EINPUT, "%s: its parts are named by a pattern (%s:%s), which is not supported yet", title, map.file, map.name);
+        status = gm_fail(GM_EINPUT, "%s: its parts are named by a pattern (%s:%s), which is not supported yet", w->title, map.file, map.name);
     if (!status)
-        status = check_source(set, &map, title, depth);
+        status = check_source(set, &map, w, depth);
     if (map.to >= 0)
         H5Sclose(map.to);
     if (map.from >= 0)
@@ -166,27 +175,27 @@ static int check_mapping(hid_t set, hid_t plist, size_t i, const char *title, in
     return status;
 }
 
-static int check_parts(hid_t set, const char *title, int depth)
+static int check_parts(hid_t set, const walk *w, int depth)
 {
     hid_t plist = H5Dget_create_plist(set);
     size_t count = 0;
     int status = GM_OK;
 
     if (plist < 0)
-        return gm_fail(GM_EINPUT, "%s: cannot be read, the file is damaged", title);
+        return gm_fail(GM_EINPUT, "%s: cannot be read, the file is damaged", w->title);
     if (H5Pget_layout(plist) == H5D_VIRTUAL && H5Pget_virtual_count(plist, &count) < 0)
-        status = gm_fail(GM_EINPUT, "%s: its parts cannot be found out, the file is damaged", title);
+        status = gm_fail(GM_EINPUT, "%s: its parts cannot be found out, the file is damaged", w->title);
     if (!status && count && depth > DEPTH_MAX)
-        status = gm_fail(GM_EINPUT, "%s: is made of virtual datasets more than %d deep", title, DEPTH_MAX);
+        status = gm_fail(GM_EINPUT, "%s: is made of virtual datasets more than %d deep", w->title, DEPTH_MAX);
     for (size_t i = 0; i < count && !status; i++)
-        status = check_mapping(set, plist, i, title, depth);
+        status = check_mapping(set, plist, i, w, depth);
     H5Pclose(plist);
     return status;
 }
 
-int gm_inspect_parts(hid_t set, const char *title)
+int gm_inspect_parts(hid_t set, const char *title, gm_inspect_visit *visit, void *context)
 {
-    return check_parts(set, title, 0);
+    return check_parts(set, &(walk){title, visit, context}, 0);
 }
 
 /* The folder that libhdf5 finds external storage in: the working folder, unless the user set another one. Returns whether it is known. */

@@ -186,7 +186,7 @@ int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *reco
     if (!status)
         status = check_filters(plist, title, record);
     if (!status && record->layout == GM_VIRTUAL)
-        status = gm_inspect_parts(set, title);
+        status = gm_inspect_parts(set, title, NULL, NULL);
     if (!status && record->layout == GM_CONTIGUOUS && H5Pget_external_count(plist) > 0)
         status = check_external(set, plist, title, record);
     if (!status && exact)

@@ -1,102 +1,267 @@
 /* write.c - rectangles of memory to the output. */
+#define _GNU_SOURCE 1 /* O_DIRECT */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "io/bytes.h"
 #include "io/scratch.h"
 
+/* Whole rows shorter than PACKED are joined in memory to requests of about WINDOW bytes. */
+enum { PACKED = 64 * 1024, WINDOW = 256 * 1024, PAGE = 4096 };
+
+/* The files of an output: the HDF5 file, the scratch file, the parts. */
+enum { AT_FILE, AT_SCRATCH, AT_PARTS, FILES = AT_PARTS + GM_OUTPUT_PARTS };
+
+typedef struct target {
+    gm_bytes bytes;
+    atomic_int dirty; /* written to by this rank */
+} target;
+
 struct gm_output {
     gm_output_record record;
-    gm_bytes bytes;
+    target target[FILES];
+    gm_bytes direct; /* AT_FILE past the page cache; descriptor -1: not so */
+    char *map;       /* AT_FILE in memory; NULL: not so */
+    size_t map_bytes;
 };
 
-/* Whole rows shorter than PACKED are joined in memory to requests of about WINDOW bytes. */
-enum { PACKED = 64 * 1024, WINDOW = 256 * 1024 };
+static const char *path_of(const gm_output_record *record, int file, char *path)
+{
+    if (file >= AT_PARTS)
+        return file - AT_PARTS < record->parts ? gm_parted_path(record, file - AT_PARTS, path) : NULL;
+    if (file == AT_SCRATCH)
+        return gm_output_has_scratch(record) ? record->raw : NULL;
+    return record->temporary;
+}
+
+static int open_target(gm_output *output, int file)
+{
+    char part[GM_PATH_MAX];
+    const gm_output_record *record = &output->record;
+    const char *path = path_of(record, file, part);
+
+    if (path && (output->target[file].bytes.fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
+        return gm_fail(GM_EOUTPUT, "%s: %s cannot be opened for writing: %s", record->file, path, strerror(errno));
+    return GM_OK;
+}
+
+/* What the way of the output needs beside the open file. */
+static int prepare_way(gm_output *output)
+{
+    const gm_output_record *record = &output->record;
+    struct stat st;
+
+    if (record->way == GM_WAY_DIRECT && (output->direct.fd = open(record->temporary, O_WRONLY | O_DIRECT | O_CLOEXEC)) < 0)
+        return gm_fail(GM_EOUTPUT, "%s: %s cannot be opened for direct writing: %s", record->file, record->temporary, strerror(errno));
+    if (record->way != GM_WAY_MAPPED)
+        return GM_OK;
+    if (fstat(output->target[AT_FILE].bytes.fd, &st))
+        return gm_fail(GM_EOUTPUT, "%s: its size cannot be found out: %s", record->file, strerror(errno));
+    output->map_bytes = (size_t)st.st_size;
+    output->map = mmap(NULL, output->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, output->target[AT_FILE].bytes.fd, 0);
+    if (output->map == MAP_FAILED) {
+        output->map = NULL;
+        return gm_fail(GM_EOUTPUT, "%s: cannot be mapped: %s", record->file, strerror(errno));
+    }
+    return GM_OK;
+}
 
 int gm_output_open(const gm_output_record *record, gm_output **out)
 {
-    gm_output *output = malloc(sizeof *output);
+    gm_output *output = calloc(1, sizeof *output);
+    int64_t needed = 0;
+    int status = GM_OK;
 
     *out = NULL;
     if (!output)
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", record->file);
     output->record = *record;
-    output->bytes = (gm_bytes){open(record->raw, O_WRONLY | O_CLOEXEC), GM_EOUTPUT, output->record.file, 0};
     for (int i = 0; i < record->datasets; i++)
-        output->bytes.needed = gm_add_sat(output->bytes.needed, gm_output_bytes(&record->dataset[i]));
-    if (output->bytes.fd < 0) {
-        gm_fail(GM_EOUTPUT, "%s: %s cannot be opened for writing: %s", record->file, record->raw, strerror(errno));
-        free(output);
-        return GM_EOUTPUT;
-    }
-    *out = output;
-    return GM_OK;
+        needed = gm_add_sat(needed, gm_output_bytes(&record->dataset[i]));
+    output->direct = (gm_bytes){-1, GM_EOUTPUT, output->record.file, needed};
+    for (int file = 0; file < FILES; file++)
+        output->target[file].bytes = output->direct;
+    for (int file = 0; file < FILES && !status; file++)
+        status = open_target(output, file);
+    if (!status)
+        status = prepare_way(output);
+    if (status)
+        gm_output_close(output, NULL);
+    else
+        *out = output;
+    return status;
 }
 
-int gm_output_close(gm_output *output)
+/* A scratch file is read once more and goes away: it need not reach the disk. */
+static int close_target(gm_output *output, int file, double *sync_seconds)
+{
+    const char *title = output->record.file;
+    const target *t = &output->target[file];
+    double start = gm_clock();
+    int status = GM_OK;
+
+    if (t->bytes.fd < 0)
+        return GM_OK;
+    if (output->record.sync && t->dirty && file != AT_SCRATCH) {
+        if (fsync(t->bytes.fd))
+            status = gm_fail(GM_EOUTPUT, "%s: flushing to the disk failed: %s", title, strerror(errno));
+        if (sync_seconds)
+            *sync_seconds += gm_clock() - start;
+    }
+    if (close(t->bytes.fd) && errno != EINTR)
+        status = gm_fail(GM_EOUTPUT, "%s: closing failed: %s", title, strerror(errno));
+    return status;
+}
+
+int gm_output_close(gm_output *output, double *sync_seconds)
 {
     int status = GM_OK;
 
     if (!output)
         return GM_OK;
-    /* A scratch file is read once more and goes away: it need not reach the disk. */
-    if (output->record.sync && !gm_output_has_scratch(&output->record) && fsync(output->bytes.fd))
-        status = gm_fail(GM_EOUTPUT, "%s: flushing to the disk failed: %s", output->record.file, strerror(errno));
-    if (close(output->bytes.fd) && errno != EINTR)
+    if (output->map && munmap(output->map, output->map_bytes))
+        status = gm_fail(GM_EOUTPUT, "%s: unmapping failed: %s", output->record.file, strerror(errno));
+    if (output->direct.fd >= 0 && close(output->direct.fd) && errno != EINTR)
         status = gm_fail(GM_EOUTPUT, "%s: closing failed: %s", output->record.file, strerror(errno));
+    for (int file = 0; file < FILES; file++) {
+        int closed = close_target(output, file, sync_seconds);
+
+        status = status ? status : closed;
+    }
     free(output);
     return status;
 }
 
-/* Rows that follow each other in the file but not in memory: joined, then written. */
-static int write_packed(gm_output *output, int64_t offset, int64_t rows, size_t row_bytes, const char *src, size_t pitch)
+/* Whole pages that lie so in memory, too, past the page cache; what hangs over at both ends through it. */
+static int write_direct(gm_output *output, int64_t offset, const char *src, size_t bytes)
 {
-    int64_t at_once = gm_min(WINDOW / (int64_t)row_bytes, rows);
-    char *window = malloc((size_t)at_once * row_bytes);
+    const gm_bytes *cached = &output->target[AT_FILE].bytes;
+    size_t head = gm_min((PAGE - offset % PAGE) % PAGE, (int64_t)bytes), whole = (bytes - head) / PAGE * PAGE;
+    int status;
+
+    if ((uintptr_t)(src + head) % PAGE != 0 || whole == 0)
+        return gm_bytes_write(cached, offset, src, bytes);
+    status = gm_bytes_write(cached, offset, src, head);
+    if (!status)
+        status = gm_bytes_write(&output->direct, offset + (int64_t)head, src + head, whole);
+    if (!status)
+        status = gm_bytes_write(cached, offset + (int64_t)(head + whole), src + head + whole, bytes - head - whole);
+    return status;
+}
+
+static int write_dense(gm_output *output, int file, int64_t offset, const char *src, size_t bytes)
+{
+    if (file == AT_FILE && output->direct.fd >= 0)
+        return write_direct(output, offset, src, bytes);
+    return gm_bytes_write(&output->target[file].bytes, offset, src, bytes);
+}
+
+/* Rows in memory, pitch bytes apart, and in a file, step bytes apart. */
+typedef struct rows {
+    const char *src;
+    size_t pitch, bytes;
+    int64_t count, step;
+} rows;
+
+static int write_mapped(gm_output *output, int64_t offset, const rows *r)
+{
+    char *to = output->map + offset;
+
+    if (offset < 0 || (uint64_t)(offset + (r->count - 1) * r->step) + r->bytes > output->map_bytes)
+        return gm_fail(GM_EINTERNAL, "%s: %zu bytes at offset %" PRId64 " lie outside the file", output->record.file, r->bytes, offset);
+    for (int64_t i = 0; i < r->count; i++)
+        memcpy(to + i * r->step, r->src + (size_t)i * r->pitch, r->bytes);
+    return GM_OK;
+}
+
+/* Rows that follow each other in the file but not in memory: joined, then written. */
+static int write_packed(gm_output *output, int file, int64_t offset, const rows *r)
+{
+    int64_t at_once = gm_min(WINDOW / (int64_t)r->bytes, r->count);
+    char *window = malloc((size_t)at_once * r->bytes);
     int status = GM_OK;
 
     if (!window)
         return gm_fail(GM_EDEVICE, "%s: no memory for a buffer of %d bytes", output->record.file, WINDOW);
-    for (int64_t row = 0; row < rows && !status; row += at_once) {
-        int64_t count = gm_min(at_once, rows - row);
+    for (int64_t row = 0; row < r->count && !status; row += at_once) {
+        int64_t count = gm_min(at_once, r->count - row);
 
         for (int64_t i = 0; i < count; i++)
-            memcpy(window + (size_t)i * row_bytes, src + (size_t)(row + i) * pitch, row_bytes);
-        status = gm_bytes_write(&output->bytes, offset + row * (int64_t)row_bytes, window, (size_t)count * row_bytes);
+            memcpy(window + (size_t)i * r->bytes, r->src + (size_t)(row + i) * r->pitch, r->bytes);
+        status = write_dense(output, file, offset + row * r->step, window, (size_t)count * r->bytes);
     }
     free(window);
     return status;
 }
 
+static int write_rows(gm_output *output, int file, int64_t offset, const rows *r)
+{
+    int dense = r->step == (int64_t)r->bytes, status = GM_OK;
+
+    atomic_store(&output->target[file].dirty, 1);
+    if (file == AT_FILE && output->map)
+        return write_mapped(output, offset, r);
+    if (r->count == 1 || (dense && r->pitch == r->bytes))
+        return write_dense(output, file, offset, r->src, (size_t)r->count * r->bytes);
+    if (dense && r->bytes < PACKED)
+        return write_packed(output, file, offset, r);
+    for (int64_t i = 0; i < r->count && !status; i++)
+        status = write_dense(output, file, offset + i * r->step, r->src + (size_t)i * r->pitch, r->bytes);
+    return status;
+}
+
+/* Where a row of a dataset begins: returns the file, and in *rows how many rows lie there one behind the other from it on. */
+static int place(const gm_output_record *record, int index, int64_t row, int64_t row_bytes, int64_t *offset, int64_t *rows)
+{
+    const gm_output_dataset *dataset = &record->dataset[index];
+    int64_t stripe = record->stripe[index], number, inside;
+    int part;
+
+    if (!stripe) {
+        *offset = record->offset[index] + row * row_bytes;
+        *rows = INT64_MAX;
+        return dataset->chunked ? AT_SCRATCH : AT_FILE;
+    }
+    number = row / stripe;
+    inside = row % stripe;
+    part = (int)(number % record->parts);
+    *offset = record->part_offset[part][index] + (number / record->parts * stripe + inside) * row_bytes;
+    *rows = stripe - inside;
+    return AT_PARTS + part;
+}
+
 int gm_output_write(gm_output *output, int index, int64_t row, int64_t rows, int64_t col, int64_t cols, const void *src, size_t pitch)
 {
     const gm_output_record *record = &output->record;
-    const gm_output_dataset *dataset = &record->dataset[index];
-    int64_t size = (int64_t)gm_dtype_size(dataset->type), all_rows = dataset->rank ? dataset->dims[0] : 1, all_cols = 1, offset;
-    size_t row_bytes;
+    const gm_output_dataset *dataset = &record->dataset[index >= 0 && index < record->datasets ? index : 0];
+    int64_t size = (int64_t)gm_dtype_size(dataset->type), all_rows = dataset->rank ? dataset->dims[0] : 1;
+    int64_t all_cols = gm_output_columns(dataset), offset, there;
+    struct rows r = {.src = src, .pitch = pitch, .bytes = (size_t)(cols * size), .step = all_cols * size};
     int status = GM_OK;
 
-    for (int d = 1; d < dataset->rank; d++)
-        all_cols = gm_mul_sat(all_cols, dataset->dims[d]);
     if (index < 0 || index >= record->datasets || row < 0 || rows < 0 || rows > all_rows - row || col < 0 || cols < 0
         || cols > all_cols - col)
         return gm_fail(GM_EINTERNAL, "%s: rows %" PRId64 "+%" PRId64 ", columns %" PRId64 "+%" PRId64 " lie outside dataset %d", record->file,
                        row, rows, col, cols, index);
-    if (rows == 0 || cols == 0)
+    if (cols == 0)
         return GM_OK;
-    offset = record->offset[index] + (row * all_cols + col) * size;
-    row_bytes = (size_t)(cols * size);
-    if (rows == 1 || (cols == all_cols && pitch == row_bytes))
-        return gm_bytes_write(&output->bytes, offset, src, (size_t)rows * row_bytes);
-    if (cols == all_cols && row_bytes < PACKED)
-        return write_packed(output, offset, rows, row_bytes, src, pitch);
-    for (int64_t i = 0; i < rows && !status; i++)
-        status = gm_bytes_write(&output->bytes, offset + i * all_cols * size, (const char *)src + (size_t)i * pitch, row_bytes);
+    for (; rows > 0 && !status; rows -= r.count) {
+        int file = place(record, index, row, r.step, &offset, &there);
+
+        r.count = gm_min(there, rows);
+        status = write_rows(output, file, offset + col * size, &r);
+        r.src += (size_t)r.count * pitch;
+        row += r.count;
+    }
     return status;
 }

@@ -1,4 +1,4 @@
-# GM_HDF5: HDF5 1.10 or newer, serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
+# GM_HDF5: HDF5 1.10.3 or newer (H5Dwrite_chunk), serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
 # Where it is looked for: --with-hdf5=DIR, then pkg-config under the names it goes by, then the compiler wrappers, then nowhere special.
 AC_DEFUN([GM_HDF5], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])
@@ -25,13 +25,13 @@ AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include <H5pubconf.h>
      HDF5_LIBS="$HDF5_LIBS $MPI_LIBS"])
 CPPFLAGS=$gm_save_CPPFLAGS
 
-GM_TRY_LINK([HDF5 1.10 or newer], [$HDF5_CPPFLAGS], [$HDF5_LIBS],
+GM_TRY_LINK([HDF5 1.10.3 or newer], [$HDF5_CPPFLAGS], [$HDF5_LIBS],
     [AC_LANG_PROGRAM([[#include <hdf5.h>
-#if H5_VERS_MAJOR == 1 && H5_VERS_MINOR < 10
+#if !H5_VERSION_GE(1, 10, 3)
 #error too old
 #endif]], [[return H5open() < 0;]])],
     [],
-    [AC_MSG_ERROR([HDF5 1.10 or newer is needed (--with-hdf5=DIR says where); on Debian and Ubuntu: apt-get install libhdf5-dev])])
+    [AC_MSG_ERROR([HDF5 1.10.3 or newer is needed (--with-hdf5=DIR says where); on Debian and Ubuntu: apt-get install libhdf5-dev])])
 AC_SUBST([HDF5_CPPFLAGS])
 AC_SUBST([HDF5_LIBS])
 ])
@@ -40,7 +40,7 @@ m4_define([gm_hdf5_search], [
 HDF5_CPPFLAGS=
 HDF5_LIBS=
 for gm_module in hdf5 hdf5-serial hdf5-openmpi; do
-    AS_IF([test -z "$HDF5_LIBS" && test -n "$PKG_CONFIG" && $PKG_CONFIG --exists "$gm_module >= 1.10"],
+    AS_IF([test -z "$HDF5_LIBS" && test -n "$PKG_CONFIG" && $PKG_CONFIG --exists "$gm_module >= 1.10.3"],
         [HDF5_CPPFLAGS=`$PKG_CONFIG --cflags $gm_module`
          HDF5_LIBS=`$PKG_CONFIG --libs $gm_module`])
 done

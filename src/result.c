@@ -2,6 +2,8 @@
 
 #include "src/result.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
 #include "io/describe.h"
@@ -50,13 +52,13 @@ static int read_chunk(const char *text, gm_output_dataset *d)
     return GM_OK;
 }
 
-/* Chunks are put together in host memory, one at least at a time. */
+/* Chunks are packed in host memory, one at least at a time, from one buffer to another. */
 static int check_chunk_memory(const gm_output_dataset *d)
 {
     int64_t bytes = (int64_t)gm_dtype_size(d->type);
     for (int i = 0; i < d->rank; i++)
         bytes = gm_mul_sat(bytes, d->chunk[i]);
-    int64_t needed = gm_add_sat(bytes, 64 << 10);
+    int64_t needed = gm_add_sat(gm_mul_sat(bytes, 2), 64 << 10);
     char need[GM_SIZE_TEXT], cap[GM_SIZE_TEXT];
     return needed <= gm_memory_cap(GM_HOST) ? GM_OK
                                             : gm_fail(GM_EDEVICE, "a chunk of the output takes %s of host memory, --host-memory allows %s",
@@ -66,13 +68,13 @@ static int check_chunk_memory(const gm_output_dataset *d)
 int gm_result_layout(const gm_job *job, gm_output_dataset *d)
 {
     const gm_options *o = job->options;
-    if (strcmp(o->output_layout, "parts") == 0)
-        return gm_fail(GM_EUSAGE, "--output-layout parts is not built yet; single and auto are");
     if (o->deflate > 9)
         return gm_fail(GM_EUSAGE, "--deflate %lld: expected a level from 1 to 9", (long long)o->deflate);
     d->deflate = (int)o->deflate;
     d->shuffle = o->shuffle;
     d->chunked = o->chunk || o->deflate || o->shuffle;
+    if (d->chunked && strcmp(o->output_layout, "parts") == 0)
+        return gm_fail(GM_EUSAGE, "--output-layout parts takes no --chunk, --deflate or --shuffle, expected --output-layout single");
     int status = GM_OK;
     if (o->chunk)
         status = read_chunk(o->chunk, d);
@@ -81,7 +83,7 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *d)
     return status || !d->chunked ? status : check_chunk_memory(d);
 }
 
-/* Room on the disk. Chunked data lie there twice for a while: as they were written, and in their final form. */
+/* Room on the disk. Chunked data lie there twice for a while: as they were written or as they will be, and packed. */
 static int64_t bytes_of(const gm_output_record *record)
 {
     int64_t sum = 0;
@@ -94,18 +96,60 @@ static int64_t bytes_of(const gm_output_record *record)
     return sum;
 }
 
+static const double worth_telling = 2;
+
+static gm_output_layout layout_of(const gm_job *job)
+{
+    static const char *const names[] = {[GM_OUTPUT_SINGLE] = "single", [GM_OUTPUT_PARTED] = "parts", [GM_OUTPUT_AUTO] = "auto"};
+    gm_output_layout layout = GM_OUTPUT_SINGLE;
+    while (strcmp(names[layout], job->options->output_layout) != 0)
+        layout++;
+    return layout;
+}
+
+/* Threads of all ranks; rank 0 has it then. Collective. */
+static int count_threads_all(const gm_job *job, int *sum)
+{
+    int *all = calloc((size_t)job->ranks->size, sizeof *all);
+    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the description of the output"));
+    if (!status)
+        status = gm_job_agree_all(job, gm_gather_all(job->ranks, &job->threads, sizeof job->threads, all));
+    *sum = 0;
+    for (int r = 0; r < job->ranks->size && !status && job->ranks->rank == 0; r++)
+        *sum += all[r];
+    free(all);
+    return status;
+}
+
+/* Checks and creates. Rank 0. */
+static int create(const gm_job *job, const gm_output_record *wanted, int threads, const gm_dataset *inputs, int input_count, gm_output_record *record)
+{
+    *record = *wanted;
+    record->layout = layout_of(job);
+    record->threads = threads;
+    record->ranks = job->ranks->size;
+    record->hosts = job->ranks->hosts;
+    int status = gm_output_check(record->file, record->force, bytes_of(record), inputs, input_count);
+    if (!status)
+        status = gm_output_create(record);
+    double gain = status ? 0 : gm_output_gain(record);
+    if (gain >= worth_telling && !record->parts && !gm_options_given(job->options, "output-layout"))
+        gm_note("%s: --output-layout parts would be written up to %.1f times as fast here", record->file, gain);
+    return status;
+}
+
 int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
 {
-    int created = 0;
+    int created = 0, threads;
     memset(result, 0, sizeof *result);
     result->record = calloc(1, sizeof *result->record);
     if (!result->record && !status)
         status = gm_fail(GM_EINTERNAL, "no memory for the description of the output");
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = count_threads_all(job, &threads);
     if (!status && job->ranks->rank == 0) {
-        *result->record = *record;
-        status = gm_output_check(record->file, record->force, bytes_of(record), inputs, input_count);
-        if (!status)
-            status = gm_output_create(result->record);
+        status = create(job, record, threads, inputs, input_count, result->record);
         created = status == GM_OK;
     }
     status = gm_job_agree_all(job, status);
@@ -114,7 +158,7 @@ int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_d
     if (!status)
         status = gm_job_agree_all(job, gm_output_open(result->record, &result->output));
     if (status) {
-        gm_output_close(result->output);
+        gm_output_close(result->output, NULL);
         result->output = NULL;
         if (created)
             gm_output_discard(result->record);
@@ -184,17 +228,41 @@ static int finish_file(gm_job *job, const gm_result *result, const gm_attribute 
     return status;
 }
 
-int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *extra, int extra_count, int status)
+/* "output" of the report: what it is, how it was written, what the probe found (GB/s) if there was one. New reference. */
+static json_t *describe(const gm_output_record *record)
 {
-    int closed = gm_output_close(result->output);
+    json_t *datasets = json_array(), *probed = json_object();
+    for (int i = 0; i < record->datasets; i++)
+        json_array_append_new(datasets, json_string(record->dataset[i].name));
+    for (gm_way way = GM_WAY_PLAIN; way < GM_WAYS; way++)
+        if (record->rate[way] > 0)
+            json_object_set_new(probed, gm_way_name(way), json_real(record->rate[way] / 1e9));
+    if (record->parts_rate > 0)
+        json_object_set_new(probed, "parts", json_real(record->parts_rate / 1e9));
+    return json_pack("{s:s, s:o, s:s, s:s, s:i, s:o}", "file", record->file, "datasets", datasets, "layout",
+                     record->parts ? "parts" : "single", "way", record->raw[0] ? "packed" : gm_way_name(record->way), "parts",
+                     record->parts, "probed_gbs", probed);
+}
+
+/* Every rank closes, then packs its share of the chunks. Collective. */
+static int close_all(gm_job *job, gm_result *result, int status)
+{
+    double from = gm_clock(), synced = job->report.sync_s;
+    int closed = gm_output_close(result->output, &job->report.sync_s);
     result->output = NULL;
     status = gm_job_agree_all(job, status ? status : closed);
+    if (!status)
+        status = gm_job_agree_all(job, gm_output_pack(result->record, job->ranks->rank, job->threads));
+    job->report.times.seconds[GM_PHASE_WRITE] += gm_clock() - from - (job->report.sync_s - synced);
+    return status;
+}
+
+int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *extra, int extra_count, int status)
+{
+    status = close_all(job, result, status);
     if (job->ranks->rank == 0 && !status) {
         status = finish_file(job, result, extra, extra_count);
-        json_t *outputs = json_array();
-        for (int i = 0; i < result->record->datasets; i++)
-            json_array_append_new(outputs, json_string(result->record->dataset[i].name));
-        job->report.output = json_pack("{s:s, s:o}", "file", result->record->file, "datasets", outputs);
+        job->report.output = describe(result->record);
     } else if (job->ranks->rank == 0) {
         gm_output_discard(result->record);
     }

@@ -35,6 +35,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/op_gen.t \
 	tests/cli/op_info.t \
 	tests/cli/out_of_core.t \
+	tests/cli/output.t \
 	tests/cli/real_files.t \
 	tests/cli/same_bits.t \
 	tests/cli/startup.t \
