@@ -56,7 +56,7 @@ def leaves(title, code, pattern, arguments, program, ranks=RANKS):
 def matmul_fails():
     make_inputs()
     for grid in ("3x1x1", "1x3x1", "1x1x3"):
-        how = f"--grid {grid} --device {device} -o {os.getcwd()}/c.h5"
+        how = f"--grid {grid} --precision fp32 --device {device} -o {os.getcwd()}/c.h5"
         leaves(f"{device}: matmul {grid}: no input on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}", ELSEWHERE["nothing"])
         leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}",
                ELSEWHERE["broken"])
