@@ -102,7 +102,7 @@ for why, code, pattern, arguments in (
         ("2^63 bytes", 2, "2\\^63", "stack g.h5 --size 2097152 --type u8"),
         ("64 bits and more", 2, "2\\^63", "matrices g.h5 --size 4000000000 --type f64"),
         ("an unknown type", 2, "--type", "stack g.h5 --size 4 --type f80"),
-        ("too little memory", 5, "--host-memory", "stack g.h5 --size 400 --host-memory 100K --threads 1")):
+        ("too little memory", 5, "--host-memory", "stack g.h5 --size 400 --host-memory 4K --threads 1")):
     for ranks in (1, 3):
         ran = gm.run(f"gen {arguments}", ranks)
         faults = gm.faults_of_refusal(ran, code, pattern)
