@@ -37,17 +37,25 @@ GETTER(cap)
 GETTER(used)
 GETTER(peak)
 
-int gm_memory_charge(gm_account account, int64_t bytes)
+/* Charges if that is within the cap; *used: what is, or would be, in use. Returns whether it is. */
+static int charge(gm_account account, int64_t bytes, int64_t *used, int64_t *cap)
 {
     pthread_mutex_lock(&lock);
-    int64_t used = gm_add_sat(accounts[account].used, bytes), cap = accounts[account].cap;
-    int fits = used <= cap && used != INT64_MAX;
+    *used = gm_add_sat(accounts[account].used, bytes);
+    *cap = accounts[account].cap;
+    int fits = *used <= *cap && *used != INT64_MAX;
     if (fits) {
-        accounts[account].used = used;
-        accounts[account].peak = gm_max(accounts[account].peak, used);
+        accounts[account].used = *used;
+        accounts[account].peak = gm_max(accounts[account].peak, *used);
     }
     pthread_mutex_unlock(&lock);
-    if (fits)
+    return fits;
+}
+
+int gm_memory_charge(gm_account account, int64_t bytes)
+{
+    int64_t used, cap;
+    if (charge(account, bytes, &used, &cap))
         return GM_OK;
     char need[GM_SIZE_TEXT], have[GM_SIZE_TEXT];
     return gm_fail(GM_EDEVICE, "out of %s: %s would be in use, %s allows %s", names[account].what, gm_size_format(used, need),
@@ -64,22 +72,39 @@ void gm_memory_release(gm_account account, int64_t bytes)
 /* The size stands in a page of its own before the memory that the caller sees, so that this stays aligned. */
 enum { HEADER = 4096 };
 
+static int64_t total_of(size_t bytes)
+{
+    return gm_add_sat(gm_round_up((int64_t)bytes, HEADER), HEADER);
+}
+
+/* Memory that is charged already; *out is NULL and the charge released when the system has none. Returns whether it has. */
+static int allocate(int64_t total, void **out)
+{
+    char *block = aligned_alloc(HEADER, (size_t)total);
+    *out = block ? block + HEADER : NULL;
+    if (block)
+        *(int64_t *)(void *)block = total;
+    else
+        gm_memory_release(GM_HOST, total);
+    return block != NULL;
+}
+
 int gm_host_alloc(size_t bytes, void **out)
 {
     *out = NULL;
-    int64_t total = gm_add_sat(gm_round_up((int64_t)bytes, HEADER), HEADER);
+    int64_t total = total_of(bytes);
     int status = gm_memory_charge(GM_HOST, total);
-    if (status)
+    if (status || allocate(total, out))
         return status;
-    char *block = aligned_alloc(HEADER, (size_t)total);
-    if (!block) {
-        char need[GM_SIZE_TEXT];
-        gm_memory_release(GM_HOST, total);
-        return gm_fail(GM_EDEVICE, "out of host memory: the system does not give %s more", gm_size_format(total, need));
-    }
-    *(int64_t *)(void *)block = total;
-    *out = block + HEADER;
-    return GM_OK;
+    char need[GM_SIZE_TEXT];
+    return gm_fail(GM_EDEVICE, "out of host memory: the system does not give %s more", gm_size_format(total, need));
+}
+
+int gm_host_try(size_t bytes, void **out)
+{
+    int64_t total = total_of(bytes), used, cap;
+    *out = NULL;
+    return charge(GM_HOST, total, &used, &cap) && allocate(total, out);
 }
 
 void gm_host_free(void *memory)

@@ -29,6 +29,9 @@ void gm_memory_release(gm_account account, int64_t bytes);
 int gm_host_alloc(size_t bytes, void **out);
 void gm_host_free(void *memory);
 
+/* The same for who can do without: returns whether there is memory, and leaves no message. */
+int gm_host_try(size_t bytes, void **out);
+
 #ifdef __cplusplus
 }
 #endif
