@@ -91,21 +91,32 @@ static void pick(char *dst, const char *src, const gm_stride *line, int64_t coun
 #undef PICK
 }
 
+/* Where strided elements come from: memory, or else a file, through the window if there is one. */
+typedef struct source {
+    const char *memory;
+    const gm_bytes *file;
+    char *window;
+} source;
+
 /* Units of one line: each for itself when they are far apart, else together with what lies between them. */
-static int read_line(const gm_bytes *file, int64_t offset, const gm_stride *line, size_t unit, char *dst, char *window)
+static int read_line(const source *from, int64_t offset, const gm_stride *line, size_t unit, char *dst)
 {
-    int64_t at_once = window ? (WINDOW - (int64_t)unit) / line->file + 1 : 1;
+    int64_t at_once = from->window ? (WINDOW - (int64_t)unit) / line->file + 1 : 1;
     int status = GM_OK;
 
+    if (from->memory) {
+        pick(dst, from->memory + offset, line, line->count, unit);
+        return GM_OK;
+    }
     for (int64_t i = 0; i < line->count && !status; i += at_once) {
-        int64_t count = gm_min(at_once, line->count - i), from = offset + i * line->file;
+        int64_t count = gm_min(at_once, line->count - i), at = offset + i * line->file;
 
-        if (!window) {
-            status = gm_bytes_read(file, from, dst + i * line->memory, unit);
+        if (!from->window) {
+            status = gm_bytes_read(from->file, at, dst + i * line->memory, unit);
         } else {
-            status = gm_bytes_read(file, from, window, (size_t)((count - 1) * line->file) + unit);
+            status = gm_bytes_read(from->file, at, from->window, (size_t)((count - 1) * line->file) + unit);
             if (!status)
-                pick(dst + i * line->memory, window, line, count, unit);
+                pick(dst + i * line->memory, from->window, line, count, unit);
         }
     }
     return status;
@@ -130,11 +141,10 @@ static int merge(const gm_stride *dims, int rank, size_t size, gm_stride *out)
     return n + 1;
 }
 
-int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims, int rank, size_t size, void *dst)
+static int walk(source *from, int64_t offset, const gm_stride *dims, int rank, size_t size, char *to)
 {
     gm_stride merged[GM_STRIDES_MAX], line = {1, 1, 1};
     int64_t index[GM_STRIDES_MAX] = {0};
-    char *window = NULL, *to = dst;
     int status = GM_OK, n;
     size_t unit;
 
@@ -145,10 +155,10 @@ int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims,
     unit = (size_t)merged[0].count;
     if (n > 1)
         line = merged[1];
-    if (line.count > 1 && line.file <= NEAR && !(window = malloc(WINDOW)))
-        return gm_fail(GM_EDEVICE, "%s: no memory for a buffer of %d bytes", file->title, WINDOW);
+    if (!from->memory && line.count > 1 && line.file <= NEAR && !(from->window = malloc(WINDOW)))
+        return gm_fail(GM_EDEVICE, "%s: no memory for a buffer of %d bytes", from->file->title, WINDOW);
     for (int d = 0; d < n && !status;) {
-        status = read_line(file, offset, &line, unit, to, window);
+        status = read_line(from, offset, &line, unit, to);
         for (d = 2; d < n; d++) { /* the next line: an odometer over the outer dimensions */
             offset += merged[d].file;
             to += merged[d].memory;
@@ -159,6 +169,24 @@ int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims,
             index[d] = 0;
         }
     }
-    free(window);
+    free(from->window);
     return status;
+}
+
+int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims, int rank, size_t size, void *dst)
+{
+    return walk(&(source){.file = file}, offset, dims, rank, size, dst);
+}
+
+void gm_bytes_copy(const void *src, const gm_stride *dims, int rank, size_t size, void *dst)
+{
+    walk(&(source){.memory = src}, 0, dims, rank, size, dst);
+}
+
+int64_t gm_bytes_run(const gm_stride *dims, int rank, size_t size)
+{
+    gm_stride merged[GM_STRIDES_MAX];
+
+    merge(dims, rank, size, merged);
+    return merged[0].count;
 }

@@ -28,4 +28,10 @@ enum { GM_STRIDES_MAX = 33 };
  * requests as is sensible. Elements do not overlap, and the file's strides fall from the outermost dimension to the innermost. Thread-safe. */
 int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims, int rank, size_t size, void *dst);
 
+/* The same from memory: strides called file are those of src, and may be 0. */
+void gm_bytes_copy(const void *src, const gm_stride *dims, int rank, size_t size, void *dst);
+
+/* Bytes that lie without a gap in the file and in memory, from the first on. */
+int64_t gm_bytes_run(const gm_stride *dims, int rank, size_t size);
+
 #endif

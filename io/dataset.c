@@ -1,6 +1,7 @@
 /* dataset.c - questions to a record. */
 #include "io/dataset.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/size.h"
@@ -29,4 +30,43 @@ void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols)
     *cols = 1;
     for (int d = 1; d < dataset->view_rank; d++)
         *cols = gm_mul_sat(*cols, dataset->view[d]);
+}
+
+char *gm_coordinates_format(int rank, const int64_t *at, char *text)
+{
+    int used = sprintf(text, "(");
+
+    for (int d = 0; d < rank; d++)
+        used += sprintf(text + used, "%s%" PRId64, d ? ", " : "", at[d]);
+    sprintf(text + used, ")");
+    return text;
+}
+
+/* Elements selected in one chunk along the v-th dimension that counts. */
+static int64_t view_unit(const gm_dataset *dataset, int v)
+{
+    const gm_selection *s = &dataset->selection;
+    int d = 0;
+
+    if (dataset->layout != GM_CHUNKED || v >= dataset->view_rank)
+        return 1;
+    for (; s->dropped[d] || v > 0; d++)
+        v -= !s->dropped[d];
+    if (s->start[d] % dataset->chunk[d] || dataset->chunk[d] % s->step[d])
+        return 1;
+    return dataset->chunk[d] / s->step[d];
+}
+
+int64_t gm_dataset_row_unit(const gm_dataset *dataset)
+{
+    return view_unit(dataset, 0);
+}
+
+int64_t gm_dataset_col_unit(const gm_dataset *dataset)
+{
+    int64_t unit = view_unit(dataset, 1);
+
+    for (int d = 2; d < dataset->view_rank; d++)
+        unit = gm_mul_sat(unit, dataset->view[d]);
+    return unit;
 }

@@ -34,6 +34,7 @@ typedef struct gm_dataset {
     int64_t chunk[GM_RANK_MAX]; /* chunked only */
 
     int direct;              /* elements lie contiguously at offset in data_file: read by pread */
+    int raw_chunks;          /* chunks of data_file can be read and decoded without libhdf5 */
     char data_file[GM_PATH_MAX]; /* after external links */
     int64_t offset;
 } gm_dataset;
@@ -43,6 +44,15 @@ int64_t gm_dataset_elements(const gm_dataset *dataset);
 
 /* "FILE:DATASET[SELECTION]", for messages; text has room for GM_PATH_MAX bytes (cut if longer). Returns text. */
 char *gm_dataset_title(const gm_dataset *dataset, char *text);
+
+/* "(1, 0, 3)": a place in a dataset, for messages. text has room for GM_COORDINATES_TEXT bytes. Returns text. */
+enum { GM_COORDINATES_TEXT = GM_RANK_MAX * 22 + 3 };
+char *gm_coordinates_format(int rank, const int64_t *at, char *text);
+
+/* Chunks are best read whole: rows of the matrix that lie in the same chunks begin at multiples of row_unit, columns at multiples of col_unit. 1
+ * where elements are as good one by one: not chunked, or a selection that does not begin at a chunk or has steps that do not fit. */
+int64_t gm_dataset_row_unit(const gm_dataset *dataset);
+int64_t gm_dataset_col_unit(const gm_dataset *dataset);
 
 /* What is selected seen as a matrix: its first dimension as rows, all the others as columns (1 row for a scalar, 1 column for a vector). */
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols);

@@ -111,10 +111,9 @@ static int check_input(const char *file)
     return GM_OK;
 }
 
-int gm_h5_open(const char *file, hid_t *id)
+int gm_h5_open_by(const char *file, hid_t access, hid_t *id)
 {
     char reason[GM_H5_TEXT];
-    hid_t access = H5I_INVALID_HID;
     int status = check_input(file);
 
     *id = H5I_INVALID_HID;
@@ -122,10 +121,17 @@ int gm_h5_open(const char *file, hid_t *id)
         return status;
     if (H5Fis_hdf5(file) == 0)
         return gm_fail(GM_EINPUT, "%s: is not an HDF5 file", file);
-    access = gm_h5_access();
     *id = H5Fopen(file, H5F_ACC_RDONLY, access);
     if (*id < 0)
         status = gm_fail(GM_EINPUT, "%s: cannot be opened, the file is damaged, cut or in use: %s", file, gm_h5_error(reason));
+    return status;
+}
+
+int gm_h5_open(const char *file, hid_t *id)
+{
+    hid_t access = gm_h5_access();
+    int status = gm_h5_open_by(file, access, id);
+
     if (access >= 0)
         H5Pclose(access);
     return status;

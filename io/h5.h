@@ -29,7 +29,8 @@ hid_t gm_h5_type_swapped(gm_dtype type);
 /* Access by the plain POSIX driver, whatever HDF5_DRIVER says. The caller closes it. */
 hid_t gm_h5_access(void);
 
-/* Opens an HDF5 file for reading. GM_EINPUT: missing, not readable, not HDF5, damaged. */
+/* Opens an HDF5 file for reading, by gm_h5_access() or by another way. GM_EINPUT: missing, not readable, not HDF5, damaged. */
 int gm_h5_open(const char *file, hid_t *id);
+int gm_h5_open_by(const char *file, hid_t access, hid_t *id);
 
 #endif

@@ -3,6 +3,7 @@
 #define GM_IO_INSPECT_H
 
 #include "io/dataset.h"
+#include "io/decode.h"
 #include "io/h5.h"
 
 enum { GM_WORDS = 512 };
@@ -17,9 +18,12 @@ char *gm_inspect_type_words(hid_t file_type, char *text);
 /* "chunked 1x22x26, deflate 4, shuffle": how a dataset is stored, in words. text has room for GM_WORDS bytes. Returns text. */
 char *gm_inspect_storage_words(hid_t set, char *text);
 
-/* Fills layout, filters, chunk, and whether elements (exact: of the type in the file) can be read directly, from where. GM_EINPUT for a
+/* Fills layout, filters, chunk, and whether elements (exact: of the type in the file) can be read without libhdf5, from where. GM_EINPUT for a
  * filter that is not installed and for missing parts of a virtual dataset. title names the dataset. */
 int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *record);
+
+/* The filters of a chunked dataset (plist: its own) whose rank, chunk and type are known. Returns whether decode.h knows them all. */
+int gm_inspect_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipeline);
 
 /* Checks that every part of a virtual dataset is there: libhdf5 would read a missing one as fill values, with success. visit (may be NULL) is
  * called with the file of each, those of virtual parts included; a status other than GM_OK ends the walk and is returned. */

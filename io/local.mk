@@ -9,10 +9,20 @@ io_libgmio_a_SOURCES = \
 	io/bytes.c \
 	io/bytes.h \
 	io/check.c \
+	io/chunk_pool.c \
+	io/chunk_pool.h \
+	io/chunk_read.c \
+	io/chunk_read.h \
+	io/chunk_vfd.c \
+	io/chunk_vfd.h \
+	io/chunks.c \
+	io/chunks.h \
 	io/crew.c \
 	io/crew.h \
 	io/dataset.c \
 	io/dataset.h \
+	io/decode.c \
+	io/decode.h \
 	io/describe.c \
 	io/describe.h \
 	io/finish.c \

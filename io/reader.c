@@ -1,4 +1,4 @@
-/* reader.c - rectangles of a dataset to memory: contiguous data by pread, everything else by H5Dread. */
+/* reader.c - rectangles of a dataset to memory: contiguous data by pread, chunks by chunk_read.h, everything else by H5Dread. */
 #include "io/reader.h"
 
 #include <errno.h>
@@ -13,13 +13,16 @@
 #include "base/status.h"
 #include "io/box.h"
 #include "io/bytes.h"
+#include "io/chunk_read.h"
 #include "io/h5.h"
 
 struct gm_reader {
     gm_dataset dataset;
     char title[GM_PATH_MAX];
-    gm_bytes bytes;         /* direct data; fd -1 otherwise */
-    hid_t file, set, space; /* the others */
+    gm_bytes bytes;          /* direct data; fd -1 otherwise */
+    gm_chunk_reader *chunks; /* raw chunks; NULL otherwise */
+    hid_t file, set, space;  /* the others */
+    hid_t type;              /* in memory */
 };
 
 /* A single H5Dread of more than 2 GiB fails on stock libraries. */
@@ -54,7 +57,9 @@ static int open_h5(gm_reader *reader)
         reader->set = H5Dopen2(reader->file, reader->dataset.name, H5P_DEFAULT);
         if (reader->set >= 0)
             reader->space = H5Dget_space(reader->set);
-        if (reader->space < 0)
+        if (reader->set >= 0)
+            reader->type = reader->dataset.swap ? gm_h5_type_swapped(reader->dataset.type) : H5Tcopy(gm_h5_type(reader->dataset.type));
+        if (reader->space < 0 || reader->type < 0)
             status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", reader->title, gm_h5_error(reason));
         else if (H5Sget_simple_extent_ndims(reader->space) != reader->dataset.rank)
             status = gm_fail(GM_EINPUT, "%s: is not the dataset that was found before, expected %d dimensions", reader->title,
@@ -75,8 +80,10 @@ int gm_reader_open(const gm_dataset *dataset, gm_reader **out)
     reader->dataset = *dataset;
     gm_dataset_title(dataset, reader->title);
     reader->bytes = (gm_bytes){-1, GM_EINPUT, reader->title, 0};
-    reader->file = reader->set = reader->space = H5I_INVALID_HID;
-    status = dataset->direct ? open_direct(reader) : open_h5(reader);
+    reader->file = reader->set = reader->space = reader->type = H5I_INVALID_HID;
+    status = dataset->raw_chunks ? gm_chunk_reader_open(&reader->dataset, reader->title, &reader->chunks) : GM_OK;
+    if (!status && !reader->chunks)
+        status = dataset->direct ? open_direct(reader) : open_h5(reader);
     if (status)
         gm_reader_close(reader);
     else
@@ -90,8 +97,11 @@ void gm_reader_close(gm_reader *reader)
         return;
     if (reader->bytes.fd >= 0)
         close(reader->bytes.fd);
+    gm_chunk_reader_close(reader->chunks);
     if (reader->file >= 0) {
         gm_h5_lock();
+        if (reader->type >= 0)
+            H5Tclose(reader->type);
         if (reader->space >= 0)
             H5Sclose(reader->space);
         if (reader->set >= 0)
@@ -119,6 +129,16 @@ static int read_direct(gm_reader *reader, const gm_box *box, char *dst, size_t p
     return gm_bytes_gather(&reader->bytes, offset, dims, dataset->rank, (size_t)size, dst);
 }
 
+int64_t gm_reader_bytes(const gm_dataset *dataset, int threads)
+{
+    return dataset->raw_chunks ? gm_chunk_reader_bytes(dataset, threads) : 0;
+}
+
+static int read_chunks(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
+{
+    return gm_chunk_reader_read(reader->chunks, box, dst, pitch);
+}
+
 /* One H5Dread: a box to rows of memory. */
 static int read_h5(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
 {
@@ -141,7 +161,7 @@ static int read_h5(gm_reader *reader, const gm_box *box, char *dst, size_t pitch
     ok = memory >= 0 && H5Sselect_hyperslab(memory, H5S_SELECT_SET, from, NULL, part, NULL) >= 0;
     if (ok && dataset->rank > 0)
         ok = H5Sselect_hyperslab(reader->space, H5S_SELECT_SET, start, step, count, NULL) >= 0;
-    ok = ok && H5Dread(reader->set, gm_h5_type(dataset->type), memory, reader->space, H5P_DEFAULT, dst) >= 0;
+    ok = ok && H5Dread(reader->set, reader->type, memory, reader->space, H5P_DEFAULT, dst) >= 0;
     if (!ok)
         gm_fail(GM_EINPUT, "%s: reading failed: %s", reader->title, gm_h5_error(reason));
     if (memory >= 0)
@@ -173,7 +193,8 @@ static int read_h5_rows(gm_reader *reader, const gm_box *box, char *dst, size_t 
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch)
 {
     const gm_dataset *dataset = &reader->dataset;
-    int64_t size = (int64_t)gm_dtype_size(dataset->type), piece = dataset->direct ? INT64_MAX : h5_bytes_max / size;
+    int (*read)(gm_reader *, const gm_box *, char *, size_t) = dataset->direct ? read_direct : reader->chunks ? read_chunks : read_h5_rows;
+    int64_t size = (int64_t)gm_dtype_size(dataset->type), piece = read == read_h5_rows ? h5_bytes_max / size : INT64_MAX;
     int64_t all_rows, all_cols;
     int status = GM_OK;
     gm_box box;
@@ -190,7 +211,7 @@ int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, in
         char *to = (char *)dst + (at - col) * size;
 
         gm_box_next(dataset, row, rows, at, end - at > piece ? at + piece : end, &box);
-        status = dataset->direct ? read_direct(reader, &box, to, pitch) : read_h5_rows(reader, &box, to, pitch);
+        status = read(reader, &box, to, pitch);
     }
     return status;
 }

@@ -10,7 +10,8 @@
 typedef struct filter {
     H5Z_filter_t id;
     char name[80];
-    unsigned first; /* its first parameter */
+    size_t parameters;
+    unsigned first;
 } filter;
 
 static int get_filter(hid_t plist, unsigned index, filter *out)
@@ -21,6 +22,7 @@ static int get_filter(hid_t plist, unsigned index, filter *out)
     out->name[0] = '\0';
     out->id = H5Pget_filter2(plist, index, &flags, &count, values, sizeof out->name, out->name, NULL);
     out->name[sizeof out->name - 1] = '\0';
+    out->parameters = count;
     out->first = values[0];
     return out->id >= 0;
 }
@@ -145,11 +147,63 @@ static int is_posix(hid_t set)
     return posix;
 }
 
+int gm_inspect_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipeline)
+{
+    static const struct {
+        H5Z_filter_t id;
+        gm_filter_kind kind;
+        size_t parameters;
+    } known[] = {{H5Z_FILTER_DEFLATE, GM_FILTER_DEFLATE, 1},
+                 {H5Z_FILTER_SHUFFLE, GM_FILTER_SHUFFLE, 1},
+                 {H5Z_FILTER_FLETCHER32, GM_FILTER_FLETCHER32, 0}};
+    int64_t bytes = (int64_t)gm_dtype_size(record->type);
+    int deflates = 0;
+
+    *pipeline = (gm_pipeline){.count = H5Pget_nfilters(plist)};
+    for (int d = 0; d < record->rank; d++)
+        bytes = gm_mul_sat(bytes, record->chunk[d]);
+    pipeline->bytes = (size_t)bytes;
+    if (pipeline->count < 0 || pipeline->count > GM_FILTERS_MAX || bytes > UINT32_MAX)
+        return 0;
+    for (int i = 0; i < pipeline->count; i++) {
+        size_t k = 0;
+        filter it;
+
+        if (!get_filter(plist, (unsigned)i, &it))
+            return 0;
+        while (k < sizeof known / sizeof known[0] && known[k].id != it.id)
+            k++;
+        if (k == sizeof known / sizeof known[0] || it.parameters != known[k].parameters)
+            return 0;
+        pipeline->filter[i] = (gm_filter){known[k].kind, gm_max(it.first, 1)};
+        deflates += it.id == H5Z_FILTER_DEFLATE;
+    }
+    return deflates <= 1;
+}
+
+/* The file that holds the data: after external links, not the one that the user named. */
+static int take_data_file(hid_t set, gm_dataset *record)
+{
+    ssize_t length = H5Fget_name(set, record->data_file, GM_PATH_MAX);
+
+    if (length > 0 && length < GM_PATH_MAX)
+        return 1;
+    record->data_file[0] = '\0';
+    return 0;
+}
+
+static void find_raw_chunks(hid_t set, hid_t plist, gm_dataset *record)
+{
+    gm_pipeline pipeline;
+
+    record->raw_chunks = record->layout == GM_CHUNKED && is_posix(set) && gm_inspect_pipeline(plist, record, &pipeline)
+                         && take_data_file(set, record);
+}
+
 static void find_direct(hid_t set, hid_t plist, gm_dataset *record)
 {
     H5D_space_status_t allocated = H5D_SPACE_STATUS_ERROR;
     haddr_t offset;
-    ssize_t length;
 
     if (record->layout != GM_CONTIGUOUS || H5Pget_external_count(plist) > 0 || !is_posix(set))
         return;
@@ -157,12 +211,9 @@ static void find_direct(hid_t set, hid_t plist, gm_dataset *record)
     if (H5Dget_storage_size(set) == 0 || H5Dget_space_status(set, &allocated) < 0 || allocated != H5D_SPACE_STATUS_ALLOCATED)
         return;
     offset = H5Dget_offset(set); /* with the user block */
-    length = H5Fget_name(set, record->data_file, GM_PATH_MAX);
-    record->direct = offset != HADDR_UNDEF && offset <= INT64_MAX && length > 0 && length < GM_PATH_MAX;
+    record->direct = offset != HADDR_UNDEF && offset <= INT64_MAX && take_data_file(set, record);
     if (record->direct)
         record->offset = (int64_t)offset;
-    else
-        record->data_file[0] = '\0';
 }
 
 static int check_external(hid_t set, hid_t plist, const char *title, const gm_dataset *record)
@@ -189,8 +240,10 @@ int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *reco
         status = gm_inspect_parts(set, title, NULL, NULL);
     if (!status && record->layout == GM_CONTIGUOUS && H5Pget_external_count(plist) > 0)
         status = check_external(set, plist, title, record);
-    if (!status && exact)
+    if (!status && exact) {
         find_direct(set, plist, record);
+        find_raw_chunks(set, plist, record);
+    }
     if (plist >= 0)
         H5Pclose(plist);
     return status;

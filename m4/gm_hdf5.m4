@@ -1,4 +1,4 @@
-# GM_HDF5: HDF5 1.10.3 or newer (H5Dwrite_chunk), serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
+# GM_HDF5: HDF5 1.10.3 or newer (H5Dread_chunk, H5Dwrite_chunk), serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
 # Where it is looked for: --with-hdf5=DIR, then pkg-config under the names it goes by, then the compiler wrappers, then nowhere special.
 AC_DEFUN([GM_HDF5], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])

@@ -14,7 +14,7 @@ cat=${abs_top_builddir:-$(dirname "$0")/..}/tests/io_cat
 folder=$(mktemp -d "${TMPDIR:-/tmp}/io_h5py.XXXXXX") || exit 99
 trap 'rm -rf "$folder"' EXIT
 "$found" - "$cat" "$folder" <<'PYTHON'
-import os, random, subprocess, sys
+import os, random, subprocess, sys, zlib
 import h5py, numpy as np
 
 cat, folder = sys.argv[1:]
@@ -31,17 +31,17 @@ def ok(good, what, note=""):
         print("#", note)
     sys.stdout.flush()
 
-def read(text, rows, cols):
-    """What io_cat gives: an array, whether it was read directly."""
-    done = subprocess.run([cat, text, str(rows), str(cols)], capture_output=True)
+def read(text, rows, cols, threads=1):
+    """What io_cat gives: an array, how it was read."""
+    done = subprocess.run([cat, text, str(rows), str(cols), str(threads)], capture_output=True)
     if done.returncode:
         raise RuntimeError(f"exit {done.returncode}: {done.stderr.decode().strip()}")
     head, _, data = done.stdout.partition(b"\n")
-    name, swap, direct, *shape = head.decode().split(" ")
+    name, swap, way, *shape = head.decode().split(" ")
     kind = np.dtype(f"{name[0]}{int(name[1:]) // 8}")
     if int(swap):
         kind = kind.newbyteorder()
-    return np.frombuffer(data, kind).reshape([int(d) for d in shape[0].split(",") if d]), int(direct)
+    return np.frombuffer(data, kind).reshape([int(d) for d in shape[0].split(",") if d]), way
 
 def numbers(kind, shape):
     if kind.kind == "f":
@@ -77,32 +77,93 @@ layouts = {
 types = [order + kind for kind in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8") for order in "<>"]
 shapes = [(7,), (1,), (5, 13), (3, 1, 17), (2, 3, 4, 5), (1, 31, 2), (4, 0, 3), (129, 67), (2, 2, 2, 2, 2, 2)]
 
-def compare(path, name, array, layout):
+def compare(path, name, array, layout, way):
     notes = []
     for _ in range(6):
         text, index = select(array.shape)
         want = array[index] if index else array
         try:
-            got, direct = read(f"{path}:{name}{text}", random.choice([1, 3, 1000000]), random.choice([5, 1000000]))
+            got, found = read(f"{path}:{name}{text}", random.choice([1, 3, 1000000]), random.choice([5, 1000000]), random.randint(1, 3))
         except RuntimeError as error:
             notes.append(f"{text}: {error}")
             continue
         if got.shape != want.shape or got.dtype.kind != want.dtype.kind or got.astype(want.dtype).tobytes() != want.tobytes():
             notes.append(f"{text}: other elements")
-        if direct != (layout == "contiguous" and array.size > 0):
-            notes.append(f"{text}: direct is {direct}")
+        if found != way:
+            notes.append(f"{text}: read by {found}, not {way}")
     ok(not notes, f"{array.dtype.str} {'x'.join(map(str, array.shape))} {layout}", "; ".join(notes))
 
 number = 0
 for kind in types:
     for layout in random.sample(sorted(layouts), 2):
-        shape = random.choice(shapes)
+        shape = random.choice([s for s in shapes if 0 not in s or layout in ("contiguous", "extendible")])
         path = os.path.join(folder, f"{number}.h5")
         number += 1
         array = numbers(np.dtype(kind), shape)
         with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
             file.create_dataset("group/data", data=array, dtype=kind, **layouts[layout](shape))
-        compare(path, "/group/data", array, layout)
+        way = "chunks" if layout != "contiguous" else "direct" if array.size else "libhdf5"
+        compare(path, "/group/data", array, layout, way)
+
+# Filters: those that are undone here and others. Each type in one order or the other, shapes that chunks do not divide.
+filters = {
+    "none": (dict(), "chunks"),
+    "gzip": (dict(compression="gzip", compression_opts=6), "chunks"),
+    "shuffle": (dict(shuffle=True), "chunks"),
+    "shuffle+gzip": (dict(shuffle=True, compression="gzip", compression_opts=1), "chunks"),
+    "fletcher32": (dict(fletcher32=True), "chunks"),
+    "shuffle+gzip+fletcher32": (dict(shuffle=True, compression="gzip", fletcher32=True), "chunks"),
+    "lzf": (dict(compression="lzf"), "libhdf5"),
+    "scaleoffset": (dict(scaleoffset=0), "libhdf5"),
+}
+chunk_shapes = {(7,): (3,), (101,): (64,), (5, 13): (5, 4), (3, 1, 17): (1, 1, 17), (2, 3, 4, 5): (2, 2, 3, 5), (129, 67): (32, 67),
+                (40, 90): (16, 16), (6, 20, 30): (1, 20, 30), (6, 21, 31): (4, 8, 16), (3, 2): (10, 10)}
+for name in filters:
+    options, way = filters[name]
+    for kind in random.sample([t for t in types if name != "scaleoffset" or t[1] in "ui"], 5):
+        shape, chunks = random.choice(sorted(chunk_shapes.items()))
+        array = numbers(np.dtype(kind), shape)
+        path = os.path.join(folder, f"{number}.h5")
+        number += 1
+        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice(["earliest", "latest"])) as file:
+            data = file.create_dataset("d", shape, kind, chunks=chunks,
+                                       maxshape=tuple(max(n, c) for n, c in zip(shape, chunks)), **options)
+            if random.random() < 0.5:
+                data[...] = array
+            else: # chunks that are not written
+                half = tuple(slice(0, (n + 1) // 2) for n in shape)
+                data[half] = array[half]
+                array = data[...]
+        if name == "lzf": # a filter of h5py's own
+            try:
+                read(f"{path}:/d", 1, 1)
+                ok(True, f"{kind} lzf, by a plug-in")
+            except RuntimeError as error:
+                ok("exit 3" in str(error) and "32000 (lzf)" in str(error), f"{kind} lzf is refused", str(error))
+        else:
+            compare(path, "/d", array, f"chunks of {'x'.join(map(str, chunks))} {name}", way)
+
+# A chunk that the writer left some filters out of, and one whose bytes are not what its checksum says.
+frames = numbers(np.dtype("<u2"), (4, 30, 40))
+path = os.path.join(folder, "masks.h5")
+with h5py.File(path, "w") as file:
+    data = file.create_dataset("d", data=frames, chunks=(1, 30, 40), shuffle=True, compression="gzip", fletcher32=True)
+    data.id.write_direct_chunk((1, 0, 0), frames[1].tobytes(), filter_mask=7)
+    data.id.write_direct_chunk((2, 0, 0), zlib.compress(frames[2].tobytes()), filter_mask=5)
+compare(path, "/d", frames, "with filter masks", "chunks")
+with h5py.File(path, "r") as file:
+    where = file["d"].id.get_chunk_info_by_coord((3, 0, 0))
+with open(path, "r+b") as file:
+    file.seek(where.byte_offset + where.size - 1)
+    last = file.read(1)
+    file.seek(-1, 1)
+    file.write(bytes([last[0] ^ 1]))
+try:
+    read(f"{path}:/d", 1, 10000)
+    ok(False, "a wrong checksum is refused")
+except RuntimeError as error:
+    ok("exit 3" in str(error) and "/d: chunk (3, 0, 0): checksum is wrong" in str(error), "a wrong checksum is refused", str(error))
+ok(read(f"{path}:/d[:3]", 1, 10000)[0].tobytes() == frames[:3].tobytes(), "the chunks before it are read")
 
 path = os.path.join(folder, "scalar.h5")
 with h5py.File(path, "w") as file:
@@ -129,7 +190,7 @@ for half in range(2):
     layout[3 * half:3 * half + 3] = h5py.VirtualSource(f"half{half}.h5", "d", shape=(3, 10))
 with h5py.File(path, "w") as file:
     file.create_virtual_dataset("v", layout, fillvalue=-1)
-compare(path, "/v", whole, "virtual")
+compare(path, "/v", whole, "virtual", "libhdf5")
 os.remove(os.path.join(folder, "half1.h5"))
 try:
     read(f"{path}:/v", 1, 1)

@@ -8,6 +8,7 @@
 
 GM_TESTS = \
 	tests/agree.np3 \
+	tests/io_chunks \
 	tests/io_describe \
 	tests/io_output \
 	tests/io_reader \
@@ -76,6 +77,8 @@ tests_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
 tests_empty_mpi_LDADD = $(MPI_LIBS)
 tests_empty_mpi_SOURCES = tests/empty_mpi.c
 tests_io_cat_SOURCES = tests/io_cat.c
+tests_io_chunks_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_chunks_SOURCES = tests/io_chunks.c tests/io_each.h
 tests_io_describe_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_describe_SOURCES = tests/io_describe.c tests/io_each.h
 tests_io_output_CPPFLAGS = $(GM_TESTS_HDF5)

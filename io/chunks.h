@@ -1,0 +1,36 @@
+/* chunks.h - the table of a dataset's chunks: where each lies in the file. Internal to io/. */
+#ifndef GM_IO_CHUNKS_H
+#define GM_IO_CHUNKS_H
+
+#include "io/dataset.h"
+#include "io/decode.h"
+
+typedef struct gm_chunk {
+    int64_t address;  /* in the data file; -1: never written, all elements are the fill value */
+    uint32_t bytes;   /* as it is stored */
+    uint32_t skipped; /* bit i: filter i was not applied */
+} gm_chunk;
+
+/* The chunks that a selection touches, from one corner to the other. */
+typedef struct gm_chunks {
+    gm_pipeline pipeline;
+    int rank;
+    int64_t first[GM_RANK_MAX], count[GM_RANK_MAX]; /* of chunks, by dimension */
+    gm_chunk *chunk;        /* row-major; charged to GM_HOST */
+    int64_t end;            /* of the last one in the file */
+    size_t room;            /* bytes of a place to decode at that holds every one of them, stored or not */
+    unsigned char fill[8];  /* the fill value as a reader delivers it */
+} gm_chunks;
+
+/* Opens the file of a record with raw_chunks and fills the table. *found: 0 when the table would be too large, or there is no memory for it: then
+ * the dataset can be read by H5Dread. GM_EINPUT: no such dataset, or damaged. gm_chunks_free() also after a failure. */
+int gm_chunks_find(const gm_dataset *dataset, const char *title, gm_chunks *chunks, int *found);
+void gm_chunks_free(gm_chunks *chunks);
+
+/* The place in the table of the chunk with these coordinates, which must be one of its chunks. */
+int64_t gm_chunks_index(const gm_chunks *chunks, const int64_t *at);
+
+/* Bytes of the table of a dataset. */
+int64_t gm_chunks_bytes(const gm_dataset *dataset);
+
+#endif
