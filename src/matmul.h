@@ -105,6 +105,7 @@ typedef enum gm_piece_kind {
 /* Walks a rectangle in strips that fit a slot. */
 typedef struct gm_strips {
     int64_t row0, row1, col0, col1, row, col, rows, cols; /* rows, cols: of a full strip */
+    int64_t row_unit, col_unit; /* strips end at multiples of them */
 } gm_strips;
 
 /* Where the walk over blocks, steps and strips stands. */

@@ -29,6 +29,7 @@ typedef struct compare {
     int64_t cols;        /* of the view as a matrix */
     int64_t begin, end, at;
     int64_t piece; /* elements */
+    int64_t unit;  /* elements that are best read together: pieces end at multiples of it */
     int threads;
     int64_t leaves;        /* the most of any rank */
     gm_difference *leaf;   /* [leaves] of this rank */
@@ -56,7 +57,7 @@ static int describe(const gm_job *job, gm_dataset *side)
 static int next(void *context, gm_piece *piece, int *more)
 {
     compare *c = context;
-    int64_t n = gm_min(c->piece, c->end - c->at);
+    int64_t n = gm_min(c->piece - c->at % c->unit, c->end - c->at);
     *more = n > 0;
     *piece = (gm_piece){.rows = 1, .col = c->at, .cols = n, .stages = GM_STAGE_READ | GM_STAGE_COMPUTE,
                         .bytes = n * (c->size[X] + c->size[Y])};
@@ -143,6 +144,10 @@ static int run(gm_job *job, compare *c)
     job->report.bytes_read = bytes;
     int64_t slot = c->piece;
     c->piece /= pair;
+    c->unit = gm_mul_sat(gm_dataset_row_unit(&c->side[X]), c->cols); /* whole chunks, where they are whole blocks as well */
+    if (c->unit == 0 || c->unit % GM_COMPARE_BLOCK || c->unit > c->piece)
+        c->unit = GM_COMPARE_BLOCK;
+    c->piece -= c->piece % c->unit;
     return gm_flat_run(job, "compare", bytes, slot, depth, &program, &job->report.times);
 }
 

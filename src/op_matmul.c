@@ -26,6 +26,18 @@ static int read_grid(const char *text, int64_t *grid)
     return GM_OK;
 }
 
+/* What the readers will take of the host's memory: as much as their threads can use, up to an eighth of what there is, at least what one thread
+ * needs. */
+static int64_t reader_bytes(const gm_job *job, const gm_matmul_case *c)
+{
+    int64_t least = 0, most = 0, room = (gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST)) / 8;
+    for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++) {
+        least = gm_add_sat(least, gm_reader_bytes(&c->operand[i], 1));
+        most = gm_add_sat(most, gm_reader_bytes(&c->operand[i], job->threads));
+    }
+    return gm_max(least, gm_min(most, room));
+}
+
 static int make_problem(const gm_job *job, const gm_matmul_case *c, gm_problem *problem)
 {
     const gm_options *o = job->options;
@@ -39,7 +51,7 @@ static int make_problem(const gm_job *job, const gm_matmul_case *c, gm_problem *
         .stage = !job->ops->unified, .shared = c->shared, .max_tile = product->tile, .wants_tiles = product->wants_tiles,
         .ranks = job->ranks->size, .threads = job->threads,
         .device_budget = gm_memory_cap(GM_DEVICE), .device_used = gm_memory_used(GM_DEVICE),
-        .host_budget = gm_memory_cap(GM_HOST), .host_used = gm_memory_used(GM_HOST),
+        .host_budget = gm_memory_cap(GM_HOST), .host_used = gm_add_sat(gm_memory_used(GM_HOST), reader_bytes(job, c)),
         .piece = o->piece, .depth = o->depth,
         .flop_rate = product->accumulator == GM_F64 ? job->info.fp64_limit : job->info.fp32_limit,
         .read_rate = 10e9, .exchange_rate = 2e9,
