@@ -239,7 +239,7 @@ static int64_t most_leaves(gm_plan *plan, const gm_part *part, int64_t most)
 static int choose_block(gm_plan *plan, const gm_part *part)
 {
     int64_t leaves = part->leaf1 - part->leaf0, wanted = gm_max(gm_ceil_div(leaves, STEPS_WANTED), 1);
-    int64_t rows = gm_ceil_div(part->rows, plan->tile), cols = gm_ceil_div(part->cols, plan->tile);
+    int64_t rows = gm_max(gm_ceil_div(part->rows, plan->tile), 1), cols = gm_max(gm_ceil_div(part->cols, plan->tile), 1);
     for (;;) {
         plan->block_rows = gm_min(rows * plan->tile, part->rows);
         plan->block_cols = gm_min(cols * plan->tile, part->cols);

@@ -82,6 +82,10 @@ static void test_refusal(void)
     p.host_budget = p.device_budget = gm_max(plan.host_bytes, plan.device_bytes);
     tap_ok(gm_plan_make(&p, &plan) == GM_OK, "and the number that the message names does");
     gm_error_clear();
+    p = problem(0, 3000, 20000, 1);
+    p.host_budget = 1 << 10;
+    tap_ok(gm_plan_make(&p, &plan) == GM_EDEVICE, "also for an empty product");
+    gm_error_clear();
     p = problem(500, 300, 200, 4);
     p.grid[0] = 3;
     p.grid[1] = p.grid[2] = 1;
