@@ -60,10 +60,10 @@ static double roundoff(gm_dtype type)
     return type == GM_F64 ? 0x1p-53 : type == GM_F32 ? 0x1p-24 : 0x1p-11;
 }
 
-/* Half the spacing of the smallest numbers, and the largest number. */
+/* Half the spacing of the smallest numbers (float64: the spacing, its half is no number), and the largest number. */
 static double tiny(gm_dtype type)
 {
-    return type == GM_F64 ? 0 : type == GM_F32 ? 0x1p-150 : 0x1p-25;
+    return type == GM_F64 ? 0x1p-1074 : type == GM_F32 ? 0x1p-150 : 0x1p-25;
 }
 
 static double largest(gm_dtype type)
@@ -94,28 +94,30 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
     /* Of an element against |A_i| |B_j|: any order of adding up a leaf, then the leaves. */
     double gamma = fmin(depth, (double)p->plan.leaf) * how->roundoff + (double)(p->plan.leaves + 1) * roundoff(how->accumulator);
     double own = (depth + 2 * length + 16) * 0x1p-53;
-    double stored = roundoff(problem->result), least = (tiny(problem->result) + depth * tiny(how->accumulator)) * 2;
+    double stored = roundoff(problem->result), least = 2 * (tiny(problem->result) + alpha * depth * tiny(how->accumulator));
+    /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
+    const double lost = 0x1p-1074;
 
     double vector_sq = 0, spread_sq = 0, other_max = 0;
     for (int64_t j = 0; j < d->length; j++) {
         vector_sq += d->vector[j] * d->vector[j];
-        spread_sq += d->vector[j] * d->vector[j] * d->other_sq[j];
+        spread_sq += d->vector[j] * d->vector[j] * (d->other_sq[j] + depth * lost);
         other_max = fmax(other_max, d->other_sq[j]);
     }
-    double vector_norm = sqrt(vector_sq), spread = sqrt(spread_sq), inner = sqrt(d->inner_sq);
+    double vector_norm = sqrt(vector_sq), spread = sqrt(spread_sq), inner = sqrt(d->inner_sq + depth * lost);
     *f = (findings){.worst = -1, .ratio = -1};
     for (int64_t i = 0; i < d->lines; i++) {
         double added = problem->has_c0 ? d->added[i] : 0, added_norm = problem->has_c0 ? sqrt(d->added_sq[i]) : 0;
-        double norm = sqrt(d->own_sq[i]), made_norm = sqrt(d->made_sq[i]);
+        double norm = sqrt(d->own_sq[i] + depth * lost), made_norm = sqrt(d->made_sq[i] + length * lost);
         double scale = alpha * norm * spread + beta * added_norm * vector_norm;
         double residual = fabs(d->made[i] - problem->alpha * d->expected[i] - problem->beta * added);
         double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
                        made_norm * (2 * sigmas * stored + own * vector_norm) + least * length;
         if (!isfinite(residual) || !isfinite(bound)) {
             /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for it. */
-            double possible = alpha * norm * sqrt(other_max) + beta * added_norm;
-            double limit = fmin(largest(problem->result), largest(how->accumulator));
-            if (!isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) || possible >= limit / 2) {
+            double product = norm * sqrt(other_max), possible = alpha * product + beta * added_norm;
+            if (!isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) || product >= largest(how->accumulator) / 2 ||
+                possible >= largest(problem->result) / 2) {
                 f->skipped++;
                 continue;
             }

@@ -272,7 +272,7 @@ static int at_result(gm_matmul *p, gm_piece *piece)
     if (p->problem->has_c0)
         piece->stages |= GM_STAGE_READ | GM_STAGE_TO_DEVICE;
     piece->verifies = p->problem->verify;
-    piece->bytes = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->problem->result);
+    piece->bytes = piece->rows * piece->cols * ((int64_t)gm_dtype_size(p->problem->result) + p->plan.problem.file_bytes_c0);
     return 1;
 }
 

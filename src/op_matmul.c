@@ -7,6 +7,7 @@
 #include "src/progress.h"
 #include "src/result.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,9 @@ static int gather_verdict_all(const gm_job *job, gm_verdict *verdict)
         verdict->nonfinite.nan += all[r].nonfinite.nan;
         verdict->nonfinite.inf += all[r].nonfinite.inf;
         verdict->nonfinite.overflow += all[r].nonfinite.overflow;
+        verdict->failed |= all[r].failed;
+        verdict->bad_rows += all[r].bad_rows;
+        verdict->bad_cols += all[r].bad_cols;
         if (all[r].ratio > verdict->ratio) {
             verdict->ratio = all[r].ratio;
             verdict->residual = all[r].residual;
@@ -201,19 +205,50 @@ static int gather_verdict_all(const gm_job *job, gm_verdict *verdict)
     return status;
 }
 
+/* What the check came to, in a word or two. */
+static const char *outcome(const gm_matmul_case *c, const gm_verdict *v)
+{
+    if (!c->verify)
+        return "none";
+    if (v->failed)
+        return "failed: random vectors";
+    if (v->checked == 0 && v->skipped > 0)
+        return "not possible: no finite row or column";
+    return v->skipped > 0 ? "passed in part: random vectors" : "passed: random vectors";
+}
+
 static void tell_verdict(gm_job *job, const gm_matmul_case *c, const gm_verdict *v)
 {
-    const char *method = c->verify ? "random vectors" : "none";
+    int passed = c->verify && !v->failed && (v->checked > 0 || v->skipped == 0);
     job->report.verification =
-        json_pack("{s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I}", "method", method, "residual", v->residual, "threshold", v->threshold, "passed",
-                  c->verify, "lines_checked", (json_int_t)v->checked, "lines_skipped", (json_int_t)v->skipped, "nan",
+        json_pack("{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "method", c->verify ? "random vectors" : "none", "outcome",
+                  outcome(c, v), "residual", fmin(v->residual, DBL_MAX), "threshold", v->threshold, "passed", passed, "lines_checked", (json_int_t)v->checked,
+                  "lines_skipped", (json_int_t)v->skipped, "bad_rows", (json_int_t)v->bad_rows, "bad_columns", (json_int_t)v->bad_cols, "nan",
                   (json_int_t)v->nonfinite.nan, "inf", (json_int_t)v->nonfinite.inf, "overflow", (json_int_t)v->nonfinite.overflow);
-    if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow > 0)
-        gm_warn("C has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could not be checked",
+    if (v->failed)
+        return;
+    if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)v->skipped > 0)
+        gm_warn("C has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could not be checked, %lld were",
                 (unsigned long long)v->nonfinite.nan, (unsigned long long)v->nonfinite.inf, (unsigned long long)v->nonfinite.overflow,
-                (long long)v->skipped);
+                (long long)v->skipped, (long long)v->checked);
     if (c->verify && v->checked > 0)
         gm_note("the product passed its check: residual %.3g, detection threshold %.3g", v->residual, v->threshold);
+}
+
+/* Gathers the verdicts and tells them, of a product that failed its check too; its message is kept. Collective. */
+static int judge_all(gm_job *job, const gm_matmul_case *c, gm_verdict *verdict, int status)
+{
+    if (status != GM_OK && status != GM_ECHECK)
+        return status;
+    gm_error cause;
+    gm_error_get(&cause);
+    gm_error_clear();
+    int gathered = gather_verdict_all(job, verdict);
+    if (gathered)
+        return gathered;
+    if (job->ranks->rank == 0)
+        tell_verdict(job, c, verdict);
+    return status ? gm_fail(cause.code, "%s", cause.text) : GM_OK;
 }
 
 static int run_all(gm_job *job, const gm_matmul_case *c, const gm_plan *plan, gm_output_record *record)
@@ -224,6 +259,11 @@ static int run_all(gm_job *job, const gm_matmul_case *c, const gm_plan *plan, gm
     double opened = gm_clock();
     int status = prepare_all(&p, &progress);
     gm_result result = {0};
+    char size[GM_SIZE_TEXT];
+    gm_detail("%s on %s, grid %lldx%lldx%lld, blocks of %lldx%lld, %lld slots of %s, %d threads on processors %s", p.product->kernel,
+              job->info.name, (long long)p.plan.grid[0], (long long)p.plan.grid[1], (long long)p.plan.grid[2], (long long)p.plan.block_rows,
+              (long long)p.plan.block_cols, (long long)p.plan.depth, gm_size_format(gm_plan_slot_bytes(&p.plan), size), job->threads,
+              job->binding.list);
     if (!status)
         status = gm_result_create_all(job, record, c->operand, c->has_c0 ? GM_OPERANDS : GM_C0, GM_OK, &result);
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - opened;
@@ -239,16 +279,13 @@ static int run_all(gm_job *job, const gm_matmul_case *c, const gm_plan *plan, gm
         job->report.flop = p.flop;
         if (job->ranks->rank == 0)
             job->report.plan = plan_to_json(&p.plan);
-        if (!status)
-            status = gather_verdict_all(job, &p.verdict);
+        status = judge_all(job, c, &p.verdict, status);
         gm_attribute extra[] = {
             {.name = "precision", .kind = GM_ATTRIBUTE_TEXT, .text = gm_precision_get(c->precision)->name},
-            {.name = "verification", .kind = GM_ATTRIBUTE_TEXT, .text = c->verify ? "passed: random vectors" : "none"},
+            {.name = "verification", .kind = GM_ATTRIBUTE_TEXT, .text = outcome(c, &p.verdict)},
             {.name = "verification_residual", .kind = GM_ATTRIBUTE_REAL, .real = p.verdict.residual},
             {.name = "verification_threshold", .kind = GM_ATTRIBUTE_REAL, .real = p.verdict.threshold},
         };
-        if (!status && job->ranks->rank == 0)
-            tell_verdict(job, c, &p.verdict);
         release(&p); /* the final form of a chunked output wants the memory */
         status = gm_result_finish_all(job, &result, extra, c->verify ? 4 : 2, status);
     }

@@ -103,11 +103,12 @@ int64_t gm_plan_bytes_read(const gm_plan *plan, const gm_part *part)
     const gm_problem *p = &plan->problem;
     if (part->idle)
         return 0;
+    int64_t c0 = part->layer == 0 ? part->rows * part->cols * p->file_bytes_c0 : 0;
     if (plan->keep)
-        return p->m * p->k * p->file_bytes_a;
+        return p->m * p->k * p->file_bytes_a + c0;
     int64_t depth = gm_plan_depth(plan, part->leaf0, part->leaf1);
     return part->rows * depth * p->file_bytes_a * gm_ceil_div(part->cols, plan->block_cols) +
-           part->cols * depth * p->file_bytes_b * gm_ceil_div(part->rows, plan->block_rows);
+           part->cols * depth * p->file_bytes_b * gm_ceil_div(part->rows, plan->block_rows) + c0;
 }
 
 /* Seconds that the busiest rank of a grid would take, by the rates of the problem. */
@@ -207,7 +208,7 @@ static int fits(gm_plan *plan, const gm_part *part)
 static int try_keep(gm_plan *plan, const gm_part *part)
 {
     const gm_problem *p = &plan->problem;
-    if (!p->shared || p->m > part->rows + part->cols || plan->grid[2] > 1)
+    if (!p->shared || p->k == 0 || p->m > part->rows + part->cols || plan->grid[2] > 1)
         return 0;
     plan->keep = 1;
     plan->buffers = 1;
@@ -269,8 +270,9 @@ static int choose_sizes(gm_plan *plan, const gm_part *part)
             if (try_keep(plan, part) || choose_block(plan, part))
                 return GM_OK;
         plan->buffers = 1;
-        if ((p->piece || plan->piece == least_piece) && (p->depth || plan->depth == 2))
+        if ((p->piece || plan->piece == least_piece) && (p->depth || plan->depth == 2) && plan->tile_count <= 1)
             break;
+        plan->tile_count = gm_min(plan->tile_count, 1);
         if (!p->piece)
             piece /= 4;
         if (!p->depth)

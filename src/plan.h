@@ -70,7 +70,7 @@ int gm_plan_partner(const gm_plan *plan, const gm_part *part, int layer);
 /* Columns of k in [leaf0, leaf1). */
 int64_t gm_plan_depth(const gm_plan *plan, int64_t leaf0, int64_t leaf1);
 
-/* Bytes that a part reads from A and B, and the number of its blocks. */
+/* Bytes that a part reads from A, B and C0, and the number of its blocks. */
 int64_t gm_plan_bytes_read(const gm_plan *plan, const gm_part *part);
 int64_t gm_plan_blocks(const gm_plan *plan, const gm_part *part);
 

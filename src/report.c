@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* What one rank has to tell: a flat record. */
 typedef struct rank_record {
@@ -154,25 +155,60 @@ static int cannot_write(const gm_job *job)
     return gm_fail(GM_EOUTPUT, "%s: the report cannot be written: %s", job->options->report, strerror(errno));
 }
 
+/* Is there an HDF5 file of this name, an input or an output perhaps? Its signature may stand behind a user block. */
+static int holds_hdf5(const char *name)
+{
+    static const char signature[] = "\211HDF\r\n\032\n";
+    char found[8];
+    FILE *file = fopen(name, "rb");
+    int holds = 0;
+    for (long at = 0; file && !holds && at <= 1 << 20; at = at ? 2 * at : 512)
+        holds = fseek(file, at, SEEK_SET) == 0 && fread(found, sizeof found, 1, file) == 1 && memcmp(found, signature, sizeof found) == 0;
+    if (file)
+        fclose(file);
+    return holds;
+}
+
+static int refuse_hdf5(const gm_job *job)
+{
+    const char *name = job->options->report;
+    return holds_hdf5(name) ? gm_fail(GM_EOUTPUT, "%s: is an HDF5 file, the report would replace it", name) : GM_OK;
+}
+
+static int open_file(gm_job *job)
+{
+    const char *name = job->options->report;
+    int status = refuse_hdf5(job);
+    if (status)
+        return status;
+    size_t length = strlen(name) + 32;
+    job->report.temporary = malloc(length);
+    if (!job->report.temporary)
+        return gm_fail(GM_EINTERNAL, "no memory for the name of the report");
+    snprintf(job->report.temporary, length, "%s.tmp-%ld", name, (long)getpid());
+    job->report.file = fopen(job->report.temporary, "wx");
+    return job->report.file ? GM_OK : cannot_write(job);
+}
+
 int gm_report_open_all(gm_job *job)
 {
-    int status = GM_OK;
-    if (job->options->report && job->ranks->rank == 0) {
-        job->report.file = fopen(job->options->report, "w");
-        if (!job->report.file)
-            status = cannot_write(job);
-    }
-    return gm_job_agree_all(job, status);
+    int here = job->options->report && job->ranks->rank == 0;
+    return gm_job_agree_all(job, here ? open_file(job) : GM_OK);
 }
 
 static int write_file(gm_job *job, const rank_record *all, int exit)
 {
-    FILE *file = job->report.file;
+    gm_report *r = &job->report;
     json_t *root = compose(job, all, exit);
     errno = ENOMEM;
-    int failed = !root || json_dumpf(root, file, JSON_INDENT(2)) || fputc('\n', file) == EOF || fflush(file);
+    int failed = !root || json_dumpf(root, r->file, JSON_INDENT(2)) || fputc('\n', r->file) == EOF;
+    failed |= fclose(r->file) != 0;
+    r->file = NULL;
     json_decref(root);
-    return failed ? cannot_write(job) : GM_OK;
+    int status = failed ? cannot_write(job) : refuse_hdf5(job);
+    if (!status && rename(r->temporary, job->options->report))
+        status = cannot_write(job);
+    return status;
 }
 
 int gm_report_write_all(gm_job *job, int exit)
@@ -200,4 +236,7 @@ void gm_report_clear(gm_report *r)
     json_decref(r->results);
     if (r->file)
         fclose(r->file);
+    if (r->temporary)
+        unlink(r->temporary); /* gone already if it has become the report */
+    free(r->temporary);
 }

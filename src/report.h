@@ -20,10 +20,11 @@ typedef struct gm_report {
     int64_t bytes_read, bytes_written;
     /* Rank 0 only; owned; NULL: left out. */
     json_t *inputs, *output, *plan, *verification, *results;
-    FILE *file; /* rank 0, with --report */
+    FILE *file;      /* rank 0, with --report: open under a temporary name beside its final one */
+    char *temporary; /* that name; owned */
 } gm_report;
 
-/* Opens the file of --report, if there is one, before anything is computed: GM_EOUTPUT. Collective. */
+/* Opens the file of --report, if there is one, before anything is computed. A report replaces an older report, never an HDF5 file: GM_EOUTPUT. Collective. */
 int gm_report_open_all(struct gm_job *job);
 
 /* "inputs" entry of a dataset. New reference. */

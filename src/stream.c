@@ -334,11 +334,6 @@ gm_queue *gm_stream_in(gm_stream *s)
     return s->queues[GM_LEG_IN];
 }
 
-gm_queue *gm_stream_compute(gm_stream *s)
-{
-    return s->queues[GM_LEG_RUN];
-}
-
 int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream)
 {
     *stream = NULL;

@@ -106,9 +106,8 @@ typedef struct gm_stream gm_stream;
 int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream);
 void gm_stream_close(gm_stream *stream); /* takes NULL */
 
-/* Queues of the ring, for what an operation does beside its pieces. */
+/* The queue of the first stage on the device: for an event that marks what was put into it so far. */
 gm_queue *gm_stream_in(gm_stream *stream);
-gm_queue *gm_stream_compute(gm_stream *stream);
 
 /* Runs a program to its end, or to the first failure here or on another rank (GM_EPEER). Returns when no slot is in use. Not collective by
  * itself; ranks whose pieces meet must all run it. Adds to *times. */

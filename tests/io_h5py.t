@@ -125,7 +125,7 @@ for name in filters:
         array = numbers(np.dtype(kind), shape)
         path = os.path.join(folder, f"{number}.h5")
         number += 1
-        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice(["earliest", "latest"])) as file:
+        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
             data = file.create_dataset("d", shape, kind, chunks=chunks,
                                        maxshape=tuple(max(n, c) for n, c in zip(shape, chunks)), **options)
             if random.random() < 0.5:

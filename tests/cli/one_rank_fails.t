@@ -71,13 +71,13 @@ def matmul_fails():
     need = virtual_memory()
     small = gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"')
     leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on",
-           f"matmul plain.h5 -o c.h5 --device {device} --piece 256M --depth 3", small)
+           f"matmul plain.h5 -o c.h5 --device {device} --threads 1 --piece 256M --depth 3", small)
 
 
 def virtual_memory():
     """Bytes of address space that a tiny product takes at its peak."""
     gm.write("tiny.h5", A=np.ones((8, 8)), B=np.ones((8, 8)))
-    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu")), 0
+    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu --threads 1")), 0
     while child.poll() is None:
         try:
             with open(f"/proc/{child.pid}/status") as file:
