@@ -13,6 +13,7 @@ enum {
     TILE_LEAST = 128,
     TILES_WANTED = 8,       /* along each side of C: enough for threads and ranks to share */
     STEPS_WANTED = 8,       /* of a block, so that reading and computing overlap */
+    STEPS_ON_HOST = 1,      /* on the processor, where each step brings all of acc through its caches once more */
     SUMS_PER_ROW = 6,       /* float64 values per row or column of a block that the check of the product holds */
     SUMS_ALONE = 8,         /* those that belong to neither */
     VECTORS_PER_K = 4,      /* float64 values per k of a step, for the same */
@@ -191,7 +192,7 @@ static int64_t host_bytes(const gm_plan *plan, const gm_part *part)
 {
     int64_t ring = gm_mul_sat(plan->depth, gm_add_sat(gm_plan_slot_bytes(plan), 8192));
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
-    return gm_add_sat(gm_add_sat(ring, check), plan->problem.host_used + ROUNDING);
+    return gm_add_sat(gm_add_sat(ring, check), plan->problem.host_used + 2 * 8192);
 }
 
 static int fits(gm_plan *plan, const gm_part *part)
@@ -239,7 +240,7 @@ static int64_t most_leaves(gm_plan *plan, const gm_part *part, int64_t most)
 /* The largest block, near a square, whose smallest step still fits: the fewest bytes are read then. */
 static int choose_block(gm_plan *plan, const gm_part *part)
 {
-    int64_t leaves = part->leaf1 - part->leaf0, wanted = gm_max(gm_ceil_div(leaves, STEPS_WANTED), 1);
+    int64_t leaves = part->leaf1 - part->leaf0, wanted = gm_max(gm_ceil_div(leaves, plan->problem.stage ? STEPS_WANTED : STEPS_ON_HOST), 1);
     int64_t rows = gm_max(gm_ceil_div(part->rows, plan->tile), 1), cols = gm_max(gm_ceil_div(part->cols, plan->tile), 1);
     for (;;) {
         plan->block_rows = gm_min(rows * plan->tile, part->rows);

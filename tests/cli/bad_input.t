@@ -222,7 +222,7 @@ CASES = [
     ("an output without a name", 2, r"-?-o", "matmul good.h5 -o ''"),
     ("a report where none can be", 4, r"nofolder/r\.json", "matmul good.h5 --report nofolder/r.json"),
     # Memory and devices.
-    ("too little host memory", 5, r"at least [\d.]+ .*--host-memory", "matmul whole.h5 --host-memory 100K"),
+    ("too little host memory", 5, r"at least [\d.]+ .*--host-memory", "matmul whole.h5 --host-memory 10K"),
     ("too little device memory", 5, r"at least [\d.]+ .*--device-memory", "matmul whole.h5 --device-memory 1K"),
     ("a ring that does not fit", 5, r"at least [\d.]+ .*--host-memory", "matmul whole.h5 --piece 64M --depth 4 --host-memory 100M"),
     # Other operations.

@@ -71,7 +71,7 @@ def matmul_fails():
     need = virtual_memory()
     small = gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"')
     leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on",
-           f"matmul plain.h5 -o c.h5 --device {device} --threads 1 --piece 256M --depth 3", small)
+           f"matmul plain.h5 -o c.h5 --device {device} --threads 1 --piece 600M --depth 3", small)
 
 
 def virtual_memory():
