@@ -1,7 +1,6 @@
 #include "src/stream.h"
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "src/slot.h"
 #include "src/stop.h"
 #include "src/workers.h"
