@@ -185,12 +185,6 @@ static int cpu_event_done(gm_event *event, int *done)
     return GM_OK;
 }
 
-static int cpu_event_sync(gm_event *event)
-{
-    (void)event;
-    return GM_OK;
-}
-
 static int cpu_event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     *seconds = to->time - from->time;
@@ -275,7 +269,6 @@ const gm_device_ops gm_device_cpu = {
     .event_record = cpu_event_record,
     .event_wait = cpu_event_wait,
     .event_done = cpu_event_done,
-    .event_sync = cpu_event_sync,
     .event_seconds = cpu_event_seconds,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,

@@ -299,11 +299,6 @@ static int cuda_event_done(gm_event *event, int *done)
     return gm_cuda_check(event->device, error, "work before an event");
 }
 
-static int cuda_event_sync(gm_event *event)
-{
-    return gm_cuda_check(event->device, cudaEventSynchronize(event->event), "work before an event");
-}
-
 static int cuda_event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     float milliseconds = 0;
@@ -394,7 +389,6 @@ const gm_device_ops gm_device_cuda = {
     .event_record = cuda_event_record,
     .event_wait = cuda_event_wait,
     .event_done = cuda_event_done,
-    .event_sync = cuda_event_sync,
     .event_seconds = cuda_event_seconds,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,

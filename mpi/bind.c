@@ -9,8 +9,12 @@
  * for; one that somebody has asked for (an option of mpirun's, which reaches us in the environment, or srun's own) is kept. */
 static int binding_was_asked_for(void)
 {
-    return getenv("OMPI_MCA_hwloc_base_binding_policy") || getenv("PRTE_MCA_hwloc_default_binding_policy") ||
-           (getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_RANK"));
+    const char *policy = getenv("OMPI_MCA_hwloc_base_binding_policy");
+    if (!policy)
+        policy = getenv("PRTE_MCA_hwloc_default_binding_policy");
+    if (policy)
+        return strncmp(policy, "none", 4) != 0; /* --bind-to none: every rank sees all, and shares them as without an option */
+    return getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_RANK");
 }
 
 /* The share of a rank: pieces of `all` in the order of cores. */
