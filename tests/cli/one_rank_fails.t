@@ -75,17 +75,19 @@ def matmul_fails():
 
 
 def virtual_memory():
-    """Bytes of address space that a tiny product takes at its peak."""
+    """Bytes of address space that one of three ranks takes at its peak for a tiny product: libraries take more, the more processors they see."""
     gm.write("tiny.h5", A=np.ones((8, 8)), B=np.ones((8, 8)))
-    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu --threads 1")), 0
+    known = gm.wrapper("known_rank", f'[ $rank = 1 ] && echo $$ >{os.getcwd()}/pid\nexec "$program" "$@"')
+    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu --threads 1", 3, program=known)), 0
     while child.poll() is None:
         try:
-            with open(f"/proc/{child.pid}/status") as file:
+            with open("pid") as pid, open(f"/proc/{int(pid.read())}/status") as file:
                 peak = max([peak] + [int(line.split()[1]) * 1024 for line in file if line.startswith("VmPeak")])
-        except OSError:
-            break
+        except (OSError, ValueError):
+            pass
         time.sleep(0.002)
     gm.finish(child, 20)
+    os.remove("pid")
     return peak
 
 
