@@ -25,13 +25,17 @@ int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *reco
 /* The filters of a chunked dataset (plist: its own) whose rank, chunk and type are known. Returns whether decode.h knows them all. */
 int gm_inspect_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipeline);
 
-/* Checks that every part of a virtual dataset is there: libhdf5 would read a missing one as fill values, with success. visit (may be NULL) is
+/* The number of filters of a dataset (plist: its own). GM_EINPUT for one that is not installed. */
+int gm_inspect_filters(hid_t plist, const char *title, int *count);
+
+/* Checks that every part of a virtual dataset is there, as far as gm_inspect_filters and gm_inspect_external tell: libhdf5 would read a missing one
+ * as fill values, with success. visit (may be NULL) is
  * called with the file of each, those of virtual parts included; a status other than GM_OK ends the walk and is returned. */
 typedef int gm_inspect_visit(void *context, const char *path);
 int gm_inspect_parts(hid_t set, const char *title, gm_inspect_visit *visit, void *context);
 
-/* The same for the files of external storage (plist: the dataset's) of so many bytes: where they end, libhdf5 reads zeros. */
-int gm_inspect_external(hid_t set, hid_t plist, int64_t bytes, const char *title);
+/* The same for the files of external storage (plist: the dataset's): where they end, libhdf5 reads zeros. */
+int gm_inspect_external(hid_t set, hid_t plist, const char *title);
 
 /* The names of a file's datasets, hidden behind links or not, in the order of names. */
 typedef struct gm_names {

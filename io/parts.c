@@ -110,6 +110,22 @@ typedef struct walk {
 
 static int check_parts(hid_t set, const walk *w, int depth);
 
+/* Are the filters of a part and the files of its external storage there? */
+static int check_storage(hid_t set, const char *path, const mapping *map, const walk *w)
+{
+    char title[2 * GM_PATH_MAX + GM_NAME_MAX + 16];
+    hid_t plist = H5Dget_create_plist(set);
+    int filters, status;
+
+    snprintf(title, sizeof title, "%s: its part %s:%s", w->title, path, map->name);
+    status = plist < 0 ? gm_fail(GM_EINPUT, "%s: cannot be read, the file is damaged", title) : gm_inspect_filters(plist, title, &filters);
+    if (!status)
+        status = gm_inspect_external(set, plist, title);
+    if (plist >= 0)
+        H5Pclose(plist);
+    return status;
+}
+
 /* A part in an open file. */
 static int check_part(hid_t file, const char *path, const mapping *map, const walk *w, int depth)
 {
@@ -121,9 +137,21 @@ static int check_part(hid_t file, const char *path, const mapping *map, const wa
     if (!is_large_enough(set, map))
         status = gm_fail(GM_EINPUT, "%s: its part %s:%s is smaller than what is taken from it", w->title, path, map->name);
     if (!status)
+        status = check_storage(set, path, map, w);
+    if (!status)
         status = check_parts(set, w, depth + 1);
     H5Dclose(set);
     return status;
+}
+
+/* The file of a part cannot be opened: its message follows the name that the user gave. */
+static int fail_part(const walk *w)
+{
+    gm_error error;
+
+    gm_error_get(&error);
+    gm_error_clear();
+    return gm_fail(error.code, "%s: its part %s", w->title, error.text);
 }
 
 /* The part of a mapping of a virtual dataset. */
@@ -141,6 +169,8 @@ static int check_source(hid_t set, const mapping *map, const walk *w, int depth)
         source = H5Iget_file_id(set);
     } else if (locate(master, map->file, path)) {
         status = gm_h5_open(path, &source);
+        if (status)
+            return fail_part(w);
     }
     if (!status && source < 0)
         status = gm_fail(GM_EINPUT, "%s: its part %s:%s is missing: no such file", w->title, map->file, map->name);
@@ -214,9 +244,23 @@ static int find_storage(hid_t set, const char *name, char *path)
            && snprintf(path, GM_PATH_MAX, "%s%s", dirname(master), beside) < GM_PATH_MAX;
 }
 
-int gm_inspect_external(hid_t set, hid_t plist, int64_t bytes, const char *title)
+/* Of all elements, in the file. */
+static int64_t stored_bytes(hid_t set)
 {
-    int count = H5Pget_external_count(plist);
+    hid_t type = H5Dget_type(set), space = H5Dget_space(set);
+    int64_t bytes = type >= 0 && space >= 0 ? gm_mul_sat((int64_t)H5Tget_size(type), H5Sget_simple_extent_npoints(space)) : 0;
+
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    return bytes;
+}
+
+int gm_inspect_external(hid_t set, hid_t plist, const char *title)
+{
+    int count = H5Pget_layout(plist) == H5D_CONTIGUOUS ? H5Pget_external_count(plist) : 0;
+    int64_t bytes = count > 0 ? stored_bytes(set) : 0;
 
     for (int i = 0; i < count && bytes > 0; i++) {
         char name[GM_PATH_MAX] = "", path[GM_PATH_MAX];

@@ -119,10 +119,10 @@ static int take_layout(hid_t plist, gm_dataset *record)
     return 0;
 }
 
-static int check_filters(hid_t plist, const char *title, gm_dataset *record)
+int gm_inspect_filters(hid_t plist, const char *title, int *count)
 {
-    record->filters = H5Pget_nfilters(plist);
-    for (int i = 0; i < record->filters; i++) {
+    *count = H5Pget_nfilters(plist);
+    for (int i = 0; i < *count; i++) {
         filter it;
 
         if (!get_filter(plist, (unsigned)i, &it))
@@ -216,17 +216,6 @@ static void find_direct(hid_t set, hid_t plist, gm_dataset *record)
         record->offset = (int64_t)offset;
 }
 
-static int check_external(hid_t set, hid_t plist, const char *title, const gm_dataset *record)
-{
-    hid_t type = H5Dget_type(set); /* of the file: it may be wider or narrower than the record's */
-    int64_t bytes = (int64_t)H5Tget_size(type);
-
-    for (int d = 0; d < record->rank; d++)
-        bytes = gm_mul_sat(bytes, record->dims[d]);
-    H5Tclose(type);
-    return gm_inspect_external(set, plist, bytes, title);
-}
-
 int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *record)
 {
     hid_t plist = H5Dget_create_plist(set);
@@ -235,11 +224,11 @@ int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *reco
     if (plist < 0 || !take_layout(plist, record))
         status = gm_fail(GM_EINPUT, "%s: is stored in a layout that is not known", title);
     if (!status)
-        status = check_filters(plist, title, record);
+        status = gm_inspect_filters(plist, title, &record->filters);
     if (!status && record->layout == GM_VIRTUAL)
         status = gm_inspect_parts(set, title, NULL, NULL);
     if (!status && record->layout == GM_CONTIGUOUS && H5Pget_external_count(plist) > 0)
-        status = check_external(set, plist, title, record);
+        status = gm_inspect_external(set, plist, title);
     if (!status && exact) {
         find_direct(set, plist, record);
         find_raw_chunks(set, plist, record);

@@ -198,6 +198,31 @@ try:
 except RuntimeError as error:
     ok("half1.h5" in str(error), "a missing part is refused by name", str(error))
 
+# Parts whose elements cannot all be had: libhdf5 would read zeros behind the end of external storage, with success.
+def refuse_part(what, word, **storage):
+    half = os.path.join(folder, "half1.h5")
+    with h5py.File(half, "w") as file:
+        file.create_dataset("d", (3, 10), "i4", **storage)
+    try:
+        read(f"{path}:/v", 1, 1)
+        ok(False, f"{what} is refused")
+    except RuntimeError as error:
+        ok(str(error).startswith("exit 3") and f"virtual.h5:/v: its part {half}:d: " in str(error) and word in str(error), f"{what} is refused", str(error))
+
+raw = os.path.join(folder, "raw.bin")
+refuse_part("a part whose storage is missing", "raw.bin: No such file", external=[(raw, 0, 120)])
+with open(raw, "wb") as file:
+    file.write(bytes(119))
+refuse_part("a part whose storage is cut", "ends at byte 119, expected 120", external=[(raw, 0, 120)])
+refuse_part("a part whose filter is missing", "32000", chunks=(3, 10), compression="lzf")
+with open(os.path.join(folder, "half1.h5"), "w") as file:
+    file.write("no HDF5 file")
+try:
+    read(f"{path}:/v", 1, 1)
+    ok(False, "a part that is no HDF5 file is refused")
+except RuntimeError as error:
+    ok("virtual.h5:/v: its part" in str(error) and "half1.h5: is not an HDF5 file" in str(error), "a part that is no HDF5 file is refused", str(error))
+
 print(f"1..{tests}")
 sys.exit(failed > 0)
 PYTHON
