@@ -45,6 +45,7 @@ GM_TESTS_SCRIPT = \
 	tests/layering.t
 
 GM_TESTS_LONG = \
+	tests/long/corpus.t \
 	tests/long/cpu_speed.t \
 	tests/long/layouts.t \
 	tests/long/memcheck.t \
@@ -62,6 +63,7 @@ dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/pack tests/gp
 EXTRA_DIST += \
 	tests/cli/gm.py \
 	tests/gpu/README.md \
+	tests/long/corpus.py \
 	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \
