@@ -17,6 +17,7 @@ typedef struct gm_slot {
     gm_slot_state state; /* guarded by the ring's lock while an I/O thread has it */
     int64_t index;       /* of its piece, counted from the first; -1: none */
     gm_piece piece;
+    int sent;            /* program.send was called for it, whatever came of it */
     gm_slot_memory memory;
     gm_event *begin[GM_LEGS], *end[GM_LEGS];
 } gm_slot;

@@ -125,6 +125,7 @@ static int issue(gm_stream *s, int *progress)
         return GM_OK;
     }
     slot->index = s->issued++;
+    slot->sent = 0;
     if (slot->piece.stages & GM_STAGE_READ)
         give_to_io(s, slot, GM_SLOT_READING);
     else
@@ -147,11 +148,20 @@ static int run_leg(gm_stream *s, gm_slot *slot, int leg)
     return status ? status : ops->event_record(slot->end[leg], queue);
 }
 
+/* Is what the piece wanted read? After a failure nothing is, and slots become READY without. */
+static int is_ready(gm_stream *s, const gm_slot *slot)
+{
+    pthread_mutex_lock(&s->lock);
+    int ready = slot->state == GM_SLOT_READY && s->status == GM_OK;
+    pthread_mutex_unlock(&s->lock);
+    return ready;
+}
+
 /* Puts the next slot's work into the device's queues, each stage behind the one before. */
 static int start(gm_stream *s, gm_phase_times *times, int *progress)
 {
     gm_slot *slot = slot_of(s, s->started);
-    if (!slot || state_of(s, slot) != GM_SLOT_READY)
+    if (!slot || !is_ready(s, slot))
         return GM_OK;
     *progress = 1;
     const gm_program *p = s->program;
@@ -201,6 +211,7 @@ static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times, int *
     status = gm_slot_add_times(&s->setup, slot, times);
     if (!status && (stages & GM_STAGE_SEND)) {
         double from = gm_clock();
+        slot->sent = 1; /* from here on the appointment is kept */
         status = p->send(p->context, &slot->piece, slot->memory.host);
         times->seconds[GM_PHASE_EXCHANGE] += gm_clock() - from;
     }
@@ -268,12 +279,12 @@ static int run_normally(gm_stream *s, gm_phase_times *times)
 }
 
 /* The appointments of a piece, with nothing to show. */
-static void excuse(gm_stream *s, const gm_piece *piece, int received)
+static void excuse(gm_stream *s, const gm_piece *piece, int received, int sent)
 {
     const gm_program *p = s->program;
     if ((piece->stages & GM_STAGE_RECEIVE) && !received)
         p->receive(p->context, piece, NULL);
-    if (piece->stages & GM_STAGE_SEND)
+    if ((piece->stages & GM_STAGE_SEND) && !sent)
         p->send(p->context, piece, NULL);
 }
 
@@ -299,11 +310,11 @@ static void run_out(gm_stream *s)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     for (const gm_slot *slot = next_in_use(s, 0); slot; slot = next_in_use(s, slot->index + 1))
-        excuse(s, &slot->piece, slot->index < s->started);
+        excuse(s, &slot->piece, slot->index < s->started, slot->sent);
     gm_piece piece;
     int more = s->program->send || s->program->receive;
     while (more && !s->exhausted && s->program->next(s->program->context, &piece, &more) == GM_OK && more)
-        excuse(s, &piece, 0);
+        excuse(s, &piece, 0, 0);
     for (int64_t i = 0; i < s->setup.depth; i++) {
         s->slots[i].state = GM_SLOT_FREE;
         s->slots[i].index = -1;

@@ -20,7 +20,8 @@ GM_TESTS = \
 	tests/plan \
 	tests/progress \
 	tests/random \
-	tests/stream
+	tests/stream \
+	tests/stream_race
 
 # More arithmetic than valgrind gets through.
 GM_TESTS_HEAVY = \
@@ -100,6 +101,7 @@ tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_progress_SOURCES = tests/progress.c
 tests_random_SOURCES = tests/random.c
 tests_stream_SOURCES = tests/stream.c
+tests_stream_race_SOURCES = tests/stream_race.c tests/late_device.c tests/late_device.h
 
 # tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time limit.
 TEST_EXTENSIONS = .t .np2 .np3 .np4 .np8
