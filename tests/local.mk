@@ -50,7 +50,8 @@ GM_TESTS_LONG = \
 	tests/long/cpu_speed.t \
 	tests/long/layouts.t \
 	tests/long/memcheck.t \
-	tests/long/same_bits_more.t
+	tests/long/same_bits_more.t \
+	tests/long/stream_race.t
 
 # What scripts use beside the program.
 GM_TESTS_TOOLS = \
