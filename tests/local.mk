@@ -66,6 +66,7 @@ EXTRA_DIST += \
 	tests/cli/gm.py \
 	tests/gpu/README.md \
 	tests/long/corpus.py \
+	tests/long/unreadable.py \
 	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \

@@ -15,6 +15,7 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), where) 
 import gm
 from gm import h5py, np
 import corpus
+import unreadable
 
 SEED, RANKS = int(os.environ.get("GPUMEM_TEST_SEED", "1")), (1, 2, 3, 5)
 CAT = os.path.join(os.path.dirname(gm.PROGRAM), "../tests/io_cat")
@@ -143,7 +144,7 @@ def one(number, file):
 
 def refused(title, pattern, make):
     make()
-    gm.write("y.h5", y=corpus.stacked()[0])
+    gm.write("y.h5", y=unreadable.stacked()[0])
     for ranks in RANKS:
         ran = gm.run(["compare", "d.h5:/d", "y.h5:/y", "-q", "--device", "cpu", "--piece", "200K"], ranks)
         faults = gm.faults_of_refusal(ran, 3, pattern)
@@ -155,5 +156,5 @@ if not os.path.exists(CAT):
     gm.skip_all(f"no {CAT}: make check builds it")
 gm.note(f"GPUMEM_TEST_SEED={SEED}")
 jobs = [functools.partial(attempt, file.title, one, i, file) for i, file in enumerate(corpus.files())]
-gm.together(jobs + [functools.partial(attempt, it[0], refused, *it) for it in corpus.REFUSALS], 3)
+gm.together(jobs + [functools.partial(attempt, it[0], refused, *it) for it in unreadable.REFUSALS], 3)
 gm.done()

@@ -1,15 +1,20 @@
 #!/usr/bin/env -S python3 -B
-"""The program under valgrind: each operation once, a few ways of failing. No error of memory, no leak."""
+"""The program under valgrind: each operation once, a few ways of failing; each layout read once, and each that cannot be; each layout written. No
+error of memory, no leak."""
+import functools
 import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), where) for where in ("../cli", ".")]
 import gm
 from gm import np
+import corpus
+import unreadable
 
 MARK = 99 # exit code of valgrind when it has something to say
 
+# Exit code, command.
 CASES = [
     (0, "matmul ab.h5 -o c.h5 --device cpu --threads 2"),
     (0, "matmul single.h5 -o c.h5 --device cpu --precision exact --type f32 --chunk 20,20 --deflate 1 --transpose b --alpha 2 --report r.json"),
@@ -30,28 +35,73 @@ CASES = [
     (5, "matmul ab.h5 -o c.h5 --device cpu --host-memory 10K"),
 ]
 
-valgrind = shutil.which("valgrind")
-if not valgrind:
+# What is written: the options, and on how many ranks.
+OUTPUTS = [("", 1), ("--no-sync --threads 3", 2), ("--output-layout parts", 1), ("--output-layout parts --threads 3", 2), ("--output-layout auto", 1),
+           ("--chunk 7,60", 1), ("--chunk 16,13 --deflate 4 --shuffle", 1), ("--chunk 16,13 --deflate 1 --threads 3", 2)]
+
+
+def checked(command, ranks=1):
+    return gm.run(command, ranks, 200, CHECKED)
+
+
+def is_clean(ran, code):
+    return ran.code == code and "==" not in ran.err
+
+
+def make():
+    rng = np.random.default_rng(6)
+    a, b, c = (gm.integers(rng, (60, 60)) for _ in range(3))
+    gm.write("ab.h5", A=a, B=b)
+    gm.write("single.h5", A=a.astype("f4"), B=b.astype("f4"))
+    chunk = dict(chunks=(25, 25), compression="gzip", shuffle=True)
+    gm.write("packed.h5", storage=chunk, A=a, B=b, C=c)
+    gm.write("bad.h5", storage=chunk, A=a, B=b)
+    with gm.h5py.File("bad.h5", "r") as f:
+        where = f["B"].id.get_chunk_info(4)
+    with open("bad.h5", "r+b") as file:
+        file.seek(where.byte_offset)
+        file.write(os.urandom(where.size))
+    return a @ b
+
+
+def case(code, command):
+    make()
+    ran = checked(command)
+    gm.ok(is_clean(ran, code), f"{command} ({code})", ran)
+
+
+def written(options, ranks):
+    """A product in this layout, then once more in its place; random numbers in the same one."""
+    want = make()
+    for force in ("", " --force"):
+        ran = checked(f"matmul ab.h5 -o c.h5 --device cpu {options}{force}", ranks)
+        gm.ok(is_clean(ran, 0) and np.array_equal(gm.read("c.h5"), want), f"matmul {options}{force}, {ranks} ranks", ran)
+    ran = checked(f"gen matrices g.h5 --size 60 {options}", ranks)
+    gm.ok(is_clean(ran, 0), f"gen {options}, {ranks} ranks", ran)
+
+
+def read(file):
+    name, x = file.make()
+    gm.write("y.h5", y=x)
+    ran = checked(["compare", name, "y.h5:/y", "--device", "cpu", "--threads", 2])
+    gm.ok(is_clean(ran, 0), file.title, ran)
+
+
+def refused(title, pattern, make_it):
+    make_it()
+    gm.write("y.h5", y=unreadable.stacked()[0])
+    ran = checked(["compare", "d.h5:/d", "y.h5:/y", "--device", "cpu", "--threads", 2, "--piece", "200K"])
+    gm.ok(is_clean(ran, 3), f"refused: {title}", ran)
+
+
+VALGRIND = shutil.which("valgrind")
+if not VALGRIND:
     gm.skip_all("no valgrind")
 os.environ["HWLOC_COMPONENTS"] = "-x86" # it would say that it cannot work here
-checked = gm.wrapper("checked", f'exec {valgrind} --quiet --error-exitcode={MARK} --leak-check=full --errors-for-leak-kinds=definite '
+CHECKED = gm.wrapper("checked", f'exec {VALGRIND} --quiet --error-exitcode={MARK} --leak-check=full --errors-for-leak-kinds=definite '
                      f'--suppressions={gm.SOURCE}/tests/valgrind.supp "$program" "$@"')
-rng = np.random.default_rng(6)
-a, b, c = (gm.integers(rng, (60, 60)) for _ in range(3))
-gm.write("ab.h5", A=a, B=b)
-gm.write("single.h5", A=a.astype("f4"), B=b.astype("f4"))
-chunk = dict(chunks=(25, 25), compression="gzip", shuffle=True)
-gm.write("packed.h5", storage=chunk, A=a, B=b, C=c)
-gm.write("bad.h5", storage=chunk, A=a, B=b)
-with gm.h5py.File("bad.h5", "r") as f:
-    where = f["B"].id.get_chunk_info(4)
-with open("bad.h5", "r+b") as file:
-    file.seek(where.byte_offset)
-    file.write(os.urandom(where.size))
-for code, command in CASES:
-    for made in ("c.h5", "g.h5"):
-        if os.path.exists(made):
-            os.remove(made)
-    ran = gm.run(command, 1, 200, checked)
-    gm.ok(ran.code == code and "==" not in ran.err, f"{command} ({code})", ran)
+jobs = [functools.partial(case, *it) for it in CASES] + [functools.partial(written, *it) for it in OUTPUTS]
+jobs += [functools.partial(read, file) for file in corpus.files(small=True, each=1)]
+jobs += [functools.partial(refused, *it) for it in unreadable.REFUSALS]
+gm.together(jobs, 3)
 gm.done()
