@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "io/cold.h"
 
 static const size_t request_max = (size_t)1 << 30; /* Linux moves at most 2 GiB - 4 KiB at once */
 
@@ -19,13 +20,13 @@ static int check_range(const gm_bytes *file, int64_t offset, size_t bytes)
     return GM_OK;
 }
 
-int gm_bytes_read(const gm_bytes *file, int64_t offset, void *dst, size_t bytes)
+static int read_plain(const gm_bytes *file, int fd, int64_t offset, void *dst, size_t bytes)
 {
     char *to = dst;
-    int status = check_range(file, offset, bytes);
+    int status = GM_OK;
 
     while (!status && bytes) {
-        ssize_t got = pread(file->fd, to, bytes < request_max ? bytes : request_max, offset);
+        ssize_t got = pread(fd, to, bytes < request_max ? bytes : request_max, offset);
 
         if (got > 0) {
             to += got;
@@ -38,6 +39,24 @@ int gm_bytes_read(const gm_bytes *file, int64_t offset, void *dst, size_t bytes)
             status = gm_fail(file->code, "%s: reading %zu bytes at offset %" PRId64 " failed: %s", file->title, bytes, offset, strerror(errno));
         }
     }
+    return status;
+}
+
+int gm_bytes_read(const gm_bytes *file, int64_t offset, void *dst, size_t bytes)
+{
+    int status = check_range(file, offset, bytes);
+    gm_cold_turn turn;
+    size_t from, to;
+
+    if (status || !file->cold || bytes < GM_COLD_LEAST)
+        return status ? status : read_plain(file, file->fd, offset, dst, bytes);
+    turn = gm_cold_read(file->cold, offset, dst, bytes, &from, &to);
+    if (turn.rest < 0)
+        turn.rest = file->fd;
+    status = read_plain(file, turn.rest, offset, dst, from);
+    if (!status)
+        status = read_plain(file, turn.rest, offset + (int64_t)to, (char *)dst + to, bytes - to);
+    gm_cold_done(file->cold, turn, bytes);
     return status;
 }
 

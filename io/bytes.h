@@ -11,6 +11,7 @@ typedef struct gm_bytes {
     int code;          /* GM_EINPUT or GM_EOUTPUT */
     const char *title; /* "FILE:DATASET"; lent */
     int64_t needed;    /* bytes that the whole file takes, for the message; 0: not said */
+    struct gm_cold *cold; /* for large reads of what is not in memory (io/cold.h); NULL: all reads are plain */
 } gm_bytes;
 
 /* All of the bytes at offset; a file that ends before them is an error. Thread-safe. */

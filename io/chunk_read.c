@@ -15,6 +15,7 @@
 #include "io/bytes.h"
 #include "io/chunk_pool.h"
 #include "io/chunks.h"
+#include "io/cold.h"
 
 struct gm_chunk_reader {
     const gm_dataset *dataset;
@@ -38,6 +39,7 @@ static int open_data(gm_chunk_reader *reader)
     if (reader->chunks.end > st.st_size)
         return gm_fail(GM_EINPUT, "%s: %s ends at byte %" PRId64 ", expected %" PRId64 ": it is damaged or cut", reader->title, file,
                        (int64_t)st.st_size, reader->chunks.end);
+    reader->file.cold = gm_cold_open(reader->file.fd, GM_COLD_CONTEST);
     return GM_OK;
 }
 
@@ -69,7 +71,7 @@ int gm_chunk_reader_open(const gm_dataset *dataset, const char *title, gm_chunk_
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", title);
     reader->dataset = dataset;
     reader->title = title;
-    reader->file = (gm_bytes){-1, GM_EINPUT, title, 0};
+    reader->file = (gm_bytes){-1, GM_EINPUT, title, 0, NULL};
     status = gm_chunks_find(dataset, title, &reader->chunks, &found);
     if (status || !found)
         goto out;
@@ -95,6 +97,7 @@ void gm_chunk_reader_close(gm_chunk_reader *reader)
     if (!reader)
         return;
     gm_chunk_pool_close(reader->pool);
+    gm_cold_close(reader->file.cold);
     if (reader->file.fd >= 0)
         close(reader->file.fd);
     gm_chunks_free(&reader->chunks);

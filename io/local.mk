@@ -17,6 +17,8 @@ io_libgmio_a_SOURCES = \
 	io/chunk_vfd.h \
 	io/chunks.c \
 	io/chunks.h \
+	io/cold.c \
+	io/cold.h \
 	io/crew.c \
 	io/crew.h \
 	io/dataset.c \

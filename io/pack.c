@@ -249,8 +249,8 @@ int gm_output_pack(const gm_output_record *record, int rank, int threads)
     status = spool_path(record, rank, path);
     if (status)
         return status;
-    s.raw = (gm_bytes){open(record->raw, O_RDONLY | O_CLOEXEC), GM_EOUTPUT, record->file, 0};
-    s.spool = (gm_bytes){open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), GM_EOUTPUT, record->file, 0};
+    s.raw = (gm_bytes){open(record->raw, O_RDONLY | O_CLOEXEC), GM_EOUTPUT, record->file, 0, NULL};
+    s.spool = (gm_bytes){open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), GM_EOUTPUT, record->file, 0, NULL};
     if (s.raw.fd < 0 || s.spool.fd < 0)
         status = gm_fail(GM_EOUTPUT, "%s: %s cannot be opened: %s", record->file, s.raw.fd < 0 ? record->raw : path, strerror(errno));
     if (!status)
@@ -298,7 +298,7 @@ static int place_share(hid_t set, const gm_output_record *record, int index, int
     status = spool_path(record, rank, path);
     if (status)
         return status;
-    spool = (gm_bytes){open(path, O_RDONLY | O_CLOEXEC), GM_EOUTPUT, title, 0};
+    spool = (gm_bytes){open(path, O_RDONLY | O_CLOEXEC), GM_EOUTPUT, title, 0, NULL};
     size = spool.fd < 0 ? -1 : lseek(spool.fd, 0, SEEK_END);
     if (size < 0)
         status = gm_fail(GM_EOUTPUT, "%s: %s cannot be opened: %s", title, path, strerror(errno));

@@ -14,6 +14,7 @@
 #include "io/box.h"
 #include "io/bytes.h"
 #include "io/chunk_read.h"
+#include "io/cold.h"
 #include "io/h5.h"
 
 struct gm_reader {
@@ -43,6 +44,7 @@ static int open_direct(gm_reader *reader)
     if (dataset->offset < 0 || end > st.st_size)
         return gm_fail(GM_EINPUT, "%s: %s ends at byte %" PRId64 ", expected %" PRId64 ": it is damaged or cut", reader->title,
                        dataset->data_file, (int64_t)st.st_size, end);
+    reader->bytes.cold = gm_cold_open(reader->bytes.fd, GM_COLD_CONTEST);
     return GM_OK;
 }
 
@@ -79,7 +81,7 @@ int gm_reader_open(const gm_dataset *dataset, gm_reader **out)
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", dataset->file);
     reader->dataset = *dataset;
     gm_dataset_title(dataset, reader->title);
-    reader->bytes = (gm_bytes){-1, GM_EINPUT, reader->title, 0};
+    reader->bytes = (gm_bytes){-1, GM_EINPUT, reader->title, 0, NULL};
     reader->file = reader->set = reader->space = reader->type = H5I_INVALID_HID;
     status = dataset->raw_chunks ? gm_chunk_reader_open(&reader->dataset, reader->title, &reader->chunks) : GM_OK;
     if (!status && !reader->chunks)
@@ -95,6 +97,7 @@ void gm_reader_close(gm_reader *reader)
 {
     if (!reader)
         return;
+    gm_cold_close(reader->bytes.cold);
     if (reader->bytes.fd >= 0)
         close(reader->bytes.fd);
     gm_chunk_reader_close(reader->chunks);

@@ -75,7 +75,7 @@ typedef struct trial {
 static int write_block(void *context, int thread, int64_t index)
 {
     trial *t = context;
-    gm_bytes file = {t->fd[index % t->files], GM_EOUTPUT, "probe", 0};
+    gm_bytes file = {t->fd[index % t->files], GM_EOUTPUT, "probe", 0, NULL};
     int status = GM_OK;
 
     (void)thread;

@@ -88,7 +88,7 @@ int gm_output_open(const gm_output_record *record, gm_output **out)
     output->record = *record;
     for (int i = 0; i < record->datasets; i++)
         needed = gm_add_sat(needed, gm_output_bytes(&record->dataset[i]));
-    output->direct = (gm_bytes){-1, GM_EOUTPUT, output->record.file, needed};
+    output->direct = (gm_bytes){-1, GM_EOUTPUT, output->record.file, needed, NULL};
     for (int file = 0; file < FILES; file++)
         output->target[file].bytes = output->direct;
     for (int file = 0; file < FILES && !status; file++)

@@ -9,6 +9,7 @@
 GM_TESTS = \
 	tests/agree.np3 \
 	tests/io_chunks \
+	tests/io_cold \
 	tests/io_describe \
 	tests/io_output \
 	tests/io_reader \
@@ -84,6 +85,8 @@ tests_empty_mpi_SOURCES = tests/empty_mpi.c
 tests_io_cat_SOURCES = tests/io_cat.c
 tests_io_chunks_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_chunks_SOURCES = tests/io_chunks.c tests/io_each.h
+tests_io_cold_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_cold_SOURCES = tests/io_cold.c tests/io_each.h
 tests_io_describe_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_describe_SOURCES = tests/io_describe.c tests/io_each.h
 tests_io_output_CPPFLAGS = $(GM_TESTS_HDF5)
