@@ -142,13 +142,30 @@ static int read_chunks(gm_reader *reader, const gm_box *box, char *dst, size_t p
     return gm_chunk_reader_read(reader->chunks, box, dst, pitch);
 }
 
+/* Memory of the box's own shape if it has no gaps: between shapes that differ libhdf5 goes element by element. Otherwise rows. */
+static hid_t memory_space(const gm_dataset *dataset, const gm_box *box, size_t pitch)
+{
+    size_t size = gm_dtype_size(dataset->type);
+    hsize_t rows = box->row_dim < 0 ? 1 : (hsize_t)box->count[box->row_dim], columns = (hsize_t)box->columns;
+    hsize_t room[2] = {rows, rows == 1 ? columns : pitch / size}, from[2] = {0, 0}, part[2] = {rows, columns}, shape[GM_RANK_MAX];
+    hid_t memory;
+
+    for (int d = 0; d < dataset->rank; d++)
+        shape[d] = (hsize_t)box->count[d];
+    if (dataset->rank > 0 && room[1] == columns)
+        return H5Screate_simple(dataset->rank, shape, NULL);
+    memory = H5Screate_simple(2, room, NULL);
+    if (memory >= 0 && H5Sselect_hyperslab(memory, H5S_SELECT_SET, from, NULL, part, NULL) < 0) {
+        H5Sclose(memory);
+        return H5I_INVALID_HID;
+    }
+    return memory;
+}
+
 /* One H5Dread: a box to rows of memory. */
 static int read_h5(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
 {
     const gm_dataset *dataset = &reader->dataset;
-    hsize_t rows = box->row_dim < 0 ? 1 : (hsize_t)box->count[box->row_dim], columns = (hsize_t)box->columns;
-    hsize_t room[2] = {rows, rows == 1 ? columns : pitch / gm_dtype_size(dataset->type)};
-    hsize_t from[2] = {0, 0}, part[2] = {rows, columns};
     hsize_t start[GM_RANK_MAX], step[GM_RANK_MAX], count[GM_RANK_MAX];
     char reason[GM_H5_TEXT];
     hid_t memory;
@@ -160,8 +177,8 @@ static int read_h5(gm_reader *reader, const gm_box *box, char *dst, size_t pitch
         count[d] = (hsize_t)box->count[d];
     }
     gm_h5_lock();
-    memory = H5Screate_simple(2, room, NULL);
-    ok = memory >= 0 && H5Sselect_hyperslab(memory, H5S_SELECT_SET, from, NULL, part, NULL) >= 0;
+    memory = memory_space(dataset, box, pitch);
+    ok = memory >= 0;
     if (ok && dataset->rank > 0)
         ok = H5Sselect_hyperslab(reader->space, H5S_SELECT_SET, start, step, count, NULL) >= 0;
     ok = ok && H5Dread(reader->set, reader->type, memory, reader->space, H5P_DEFAULT, dst) >= 0;
