@@ -99,21 +99,21 @@ void gm_cold_close(gm_cold *cold)
     free(cold);
 }
 
-/* Are most bytes of a range out of memory? Looks at one page of each third; which one changes from look to look, as looking may bring it in. The kernel
- * says "try again" for a page that it would have to fetch. */
-static int is_cold(gm_cold *cold, int64_t offset, size_t bytes)
+/* Looks at one page of each third until one is there: half a microsecond for what is in memory. Which page changes from look to look, as looking may
+ * bring it in. The kernel says "try again" for a page that it would have to fetch. */
+int gm_cold_look(gm_cold *cold, int64_t offset, size_t bytes)
 {
     uint64_t random = gm_random_mix(atomic_fetch_add(&cold->looks, 1));
     size_t part = bytes / SAMPLES;
-    int missing = 0;
+    int missing = 1;
 
-    for (int i = 0; i < SAMPLES && 2 * missing <= SAMPLES && 2 * (i - missing) <= SAMPLES; i++) {
+    for (int i = 0; i < SAMPLES && missing; i++) {
         char byte;
         struct iovec to = {&byte, 1};
 
-        missing += preadv2(cold->random, &to, 1, offset + (int64_t)((size_t)i * part + (random >> 16 * i) % part), RWF_NOWAIT) < 0 && errno == EAGAIN;
+        missing = preadv2(cold->random, &to, 1, offset + (int64_t)((size_t)i * part + (random >> 16 * i) % part), RWF_NOWAIT) < 0 && errno == EAGAIN;
     }
-    return 2 * missing > SAMPLES;
+    return missing;
 }
 
 /* byte/s of each way in the contest. */
@@ -224,8 +224,7 @@ static size_t read_units(gm_cold *cold, int64_t offset, char *dst, size_t room)
 gm_cold_turn gm_cold_read(gm_cold *cold, int64_t offset, void *dst, size_t bytes, size_t *from, size_t *to)
 {
     gm_cold_turn turn = {GM_COLD_CONTEST, -1, -1};
-
-    int way = atomic_load(&cold->way), missing = way != GM_COLD_CACHED && is_cold(cold, offset, bytes);
+    int way = atomic_load(&cold->way), missing = way != GM_COLD_CACHED && gm_cold_look(cold, offset, bytes);
 
     *from = *to = 0;
     if (missing || way == GM_COLD_CONTEST)

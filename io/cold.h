@@ -1,7 +1,7 @@
 /* cold.h - large reads of bytes that are not in the page cache: past it, where that is faster. Internal to io/.
  *
- * A read of GM_COLD_LEAST bytes and more asks the kernel whether some pages of it are in memory. If they are, or if the file system cannot say, it is a plain pread.
- * If not, it is one of a contest: some reads through the page cache, some by O_DIRECT, the file's own data all of them; the faster way does the rest.
+ * A read of GM_COLD_LEAST bytes and more asks the kernel whether some pages of it are in memory. If one is, or if the file system cannot say, it is a plain pread.
+ * If none is, it is one of a contest: some reads through the page cache, some by O_DIRECT, the file's own data all of them; the faster way does the rest.
  * O_DIRECT takes a tenth of the processor's time, but leaves nothing behind for the next reader: where the file fits into a quarter of the
  * memory it has to be one and a half times as fast. */
 #ifndef GM_IO_COLD_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GM_COLD_LEAST = 512 * 1024 };
+enum { GM_COLD_LEAST = 1024 * 1024 };
 
 typedef enum gm_cold_way {
     GM_COLD_CONTEST, /* asked for: what is faster; as an answer: not decided yet */
@@ -24,6 +24,9 @@ typedef struct gm_cold gm_cold;
  * O_DIRECT, no memory, no /proc. */
 gm_cold *gm_cold_open(int fd, gm_cold_way way);
 void gm_cold_close(gm_cold *cold); /* takes NULL */
+
+/* Is nothing of a range, as far as a few of its pages tell, in memory? 0 where the system cannot say. bytes: 3 at least. */
+int gm_cold_look(gm_cold *cold, int64_t offset, size_t bytes);
 
 /* Reads up to bytes at offset: *from and *to say which of them stand in dst afterwards, *from = *to for none; the rest is for a plain read, which
  * finds again whatever failed here. offset is not negative, bytes at least GM_COLD_LEAST. Thread-safe. *turn goes to gm_cold_done(). */
