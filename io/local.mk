@@ -45,6 +45,8 @@ io_libgmio_a_SOURCES = \
 	io/select.c \
 	io/select.h \
 	io/storage.c \
+	io/trial.c \
+	io/trial.h \
 	io/type.c \
 	io/ways.c \
 	io/write.c

@@ -56,11 +56,13 @@ typedef struct gm_bench_row {
     double rival;       /* work per second of what a user would call, in the same run; 0: this row is that, or there is none */
     double max_error, mean_error; /* relative; -1: not a number of this test */
     int64_t leaf, tile; /* of a product of ours; 0: none */
+    int threads;        /* of the processor, that moved the bytes; 0: not a number of this test */
     gm_old_figure old;
 } gm_bench_row;
 
 typedef struct gm_bench {
     gm_job *job;
+    const char *file;    /* of `bench file FILE`: the word behind the test's name */
     const gm_device_ops *ops;
     const gm_measure_ops *measure;
     gm_device *device;

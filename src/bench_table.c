@@ -71,12 +71,13 @@ static json_t *row_object(const gm_bench_row *r)
 {
     double scale = r->unit.scale, now = rate(r);
     const gm_timing *t = &r->timing;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "test", r->test,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "test", r->test,
                      "variant", r->variant, "kernel", r->kernel, "shape", r->shape, "cache", heats[r->heat], "median_s", t->median, "spread",
                      t->spread, "repetitions", t->repetitions, "calls", t->calls, "held", t->held, "rate", now / scale, "unit", r->unit.name,
                      "limit", known(r->limit / scale, r->limit > 0), "ratio_limit", known(now / r->limit, r->limit > 0), "ratio_rival",
                      known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0), "mean_error",
-                     known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile);
+                     known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile,
+                     "threads", r->threads > 0 ? json_integer(r->threads) : json_null());
 }
 
 static json_t *device_object(const gm_device_info *d)

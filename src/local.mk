@@ -9,6 +9,7 @@ src_libgmsrc_a_SOURCES = \
 	src/bench_clock.c \
 	src/bench_copy.c \
 	src/bench_data.c \
+	src/bench_file.c \
 	src/bench_matmul.c \
 	src/bench_table.c \
 	src/benches.def \

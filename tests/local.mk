@@ -14,6 +14,7 @@ GM_TESTS = \
 	tests/io_output \
 	tests/io_reader \
 	tests/io_select \
+	tests/io_trial \
 	tests/kernels_finish \
 	tests/kernels_probe \
 	tests/kernels_unpack \
@@ -31,6 +32,7 @@ GM_TESTS_HEAVY = \
 
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
+	tests/cli/bench_file.t \
 	tests/cli/matmul.t \
 	tests/cli/one_rank_fails.t \
 	tests/cli/op_bench.t \
@@ -95,6 +97,8 @@ tests_io_reader_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_reader_SOURCES = tests/io_reader.c tests/io_each.h
 tests_io_select_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_select_SOURCES = tests/io_select.c tests/io_each.h
+tests_io_trial_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_trial_SOURCES = tests/io_trial.c tests/io_each.h
 tests_kernels_finish_SOURCES = tests/kernels_finish.c tests/kernels_each.h
 tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
 tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h

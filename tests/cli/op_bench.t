@@ -6,7 +6,7 @@ import json
 import gm
 
 ran = gm.run("bench --list")
-gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy"], "--list names the tests", ran)
+gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy", "file"], "--list names the tests", ran)
 
 KEYS = {"test", "variant", "kernel", "shape", "cache", "median_s", "spread", "repetitions", "calls", "held", "rate", "unit", "limit",
         "ratio_limit", "ratio_rival", "max_error", "mean_error", "leaf", "tile"}
