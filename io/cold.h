@@ -31,7 +31,7 @@ int gm_cold_look(gm_cold *cold, int64_t offset, size_t bytes);
 /* Reads up to bytes at offset: *from and *to say which of them stand in dst afterwards, *from = *to for none; the rest is for a plain read, which
  * finds again whatever failed here. offset is not negative, bytes at least GM_COLD_LEAST. Thread-safe. *turn goes to gm_cold_done(). */
 typedef struct gm_cold_turn {
-    gm_cold_way way; /* of this read: GM_COLD_CONTEST when its bytes were found in memory */
+    gm_cold_way way; /* of this read: GM_COLD_CONTEST for one that needs none, as its bytes are in memory */
     int epoch;       /* of the contest; -1: none */
     int rest;        /* a descriptor for the rest, without read-ahead: it is mostly a few bytes at both ends; -1: the file's own */
 } gm_cold_turn;
