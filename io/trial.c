@@ -50,11 +50,12 @@ const char *gm_read_way_name(gm_read_way way)
 /* Memory that was written to: before that, all pages are one and the same. */
 static int open_memory(gm_trial *trial, int64_t bytes)
 {
+    int64_t room = (gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST)) / 2;
     void *memory;
     int status;
 
     trial->bytes = bytes;
-    trial->memory_pieces = gm_max(1, gm_min(SOURCE, bytes) / trial->piece);
+    trial->memory_pieces = gm_max(1, gm_min(gm_min(SOURCE, bytes), room) / trial->piece);
     status = gm_host_alloc((size_t)(trial->memory_pieces * trial->piece), &memory);
     if (!status)
         memset(memory, 1, (size_t)(trial->memory_pieces * trial->piece));
