@@ -23,7 +23,7 @@ enum { EPOCHS = 4, READS = 4, PAGE = 4096, SAMPLES = 3, MEMORY_PART = 4 };
 static const gm_cold_way ways[EPOCHS] = {GM_COLD_CACHED, GM_COLD_DIRECT, GM_COLD_DIRECT, GM_COLD_CACHED};
 static const size_t request_max = (size_t)1 << 30;
 static const int64_t least_file = INT64_C(32) << 20; /* smaller ones are read before anything is found out */
-static const double worth = 1.5;
+static const double worth = 1.25;
 
 typedef struct epoch {
     double start, end;

@@ -3,7 +3,7 @@
  * A read of GM_COLD_LEAST bytes and more asks the kernel whether some pages of it are in memory. If one is, or if the file system cannot say, it is a plain pread.
  * If none is, it is one of a contest: some reads through the page cache, some by O_DIRECT, the file's own data all of them; the faster way does the rest.
  * O_DIRECT takes a tenth of the processor's time, but leaves nothing behind for the next reader: where the file fits into a quarter of the
- * memory it has to be one and a half times as fast. */
+ * memory it has to be faster by a quarter. */
 #ifndef GM_IO_COLD_H
 #define GM_IO_COLD_H
 
