@@ -25,6 +25,7 @@ src_libgmsrc_a_SOURCES = \
 	src/matmul_device.c \
 	src/matmul_memory.c \
 	src/matmul_pieces.c \
+	src/matmul_strips.c \
 	src/op_bench.c \
 	src/op_compare.c \
 	src/op_gen.c \

@@ -3,6 +3,7 @@
  *   op_matmul.c       the plan, the output, the order of things
  *   matmul_case.c     operands, shapes, types: what is to be computed
  *   matmul_pieces.c   which pieces go through the ring, in which order
+ *   matmul_strips.c   rectangles cut into strips that fit a slot
  *   matmul_device.c   what happens to a piece: panels, products, results
  *   matmul_memory.c   what a rank allocates for it
  *   matmul_check.c    the check of the product, in vectors
@@ -91,13 +92,14 @@ int gm_check_fail(const gm_matmul *product);
 typedef enum gm_piece_kind {
     GM_PIECE_BEGIN,    /* of a block: clears the sums */
     GM_PIECE_LOAD,     /* file -> panel */
-    GM_PIECE_MULTIPLY, /* the leaves of a step, or one leaf of a layer that is not the owner's */
-    GM_PIECE_PROBE,    /* the check's share of a step */
+    GM_PIECE_PROBE,    /* the check's share of some leaves */
+    GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf of a layer that is not the owner's */
     GM_PIECE_SEND,     /* a leaf's partial product -> owner */
     GM_PIECE_TAKE,     /* another layer's leaf -> acc */
     GM_PIECE_SEND_SUMS,
     GM_PIECE_TAKE_SUMS,
-    GM_PIECE_RESULT,   /* acc (and C0) -> file */
+    GM_PIECE_FINISH,   /* acc (and C0) -> the band's part of C */
+    GM_PIECE_RESULT,   /* that -> file */
     GM_PIECE_VERDICT,
     GM_PIECE_KINDS
 } gm_piece_kind;
@@ -106,16 +108,29 @@ typedef enum gm_piece_kind {
 typedef struct gm_strips {
     int64_t row0, row1, col0, col1, row, col, rows, cols; /* rows, cols: of a full strip */
     int64_t row_unit, col_unit; /* strips end at multiples of them */
+    int64_t at_row, at_col;     /* where the rectangle belongs in what it is a part of */
 } gm_strips;
+
+/* The strips of a rectangle for slots of `capacity` bytes, with so many bytes an element. */
+void gm_strips_set(gm_strips *strips, int64_t row0, int64_t rows, int64_t col0, int64_t cols, int64_t element, int64_t capacity);
+
+/* Strips of whole chunks where one fits: otherwise each chunk would be decoded for every strip that cuts it. */
+void gm_strips_align(gm_strips *strips, const gm_dataset *dataset, int64_t element, int64_t capacity);
+
+/* The next strip as the rectangle of a piece; 0 when there is none. */
+int gm_strips_next(gm_strips *strips, gm_piece *piece);
 
 /* Where the walk over blocks, steps and strips stands. */
 typedef struct gm_cursor {
     int stage;
     int64_t block;
     int64_t row0, rows, col0, cols; /* of the block, in C */
-    int64_t leaf0, leaf1;           /* of the step */
-    int64_t step;                   /* counted over all blocks: picks the panels */
-    int64_t leaf;                   /* of SEND and TAKE */
+    int64_t leaf0, leaf1;           /* of the step that is loaded, or was last */
+    int64_t done;                   /* the leaf up to which the block is multiplied */
+    int64_t loads, step;            /* steps loaded and multiplied, counted over all blocks: they pick the panels */
+    int64_t products;               /* MULTIPLY pieces, counted over all blocks */
+    int64_t leaf, leaf_end;         /* of SEND and TAKE */
+    int64_t band;                   /* the next one of the block */
     int matrix, layer;
     gm_strips strips;
 } gm_cursor;
@@ -127,6 +142,8 @@ typedef struct gm_panel {
     int64_t ld;          /* elements */
     gm_event *released;  /* the product that used it last */
 } gm_panel;
+
+enum { GM_AHEAD = 2 }; /* products that wait in the device's queue, so that it never stands still */
 
 struct gm_matmul {
     const gm_job *job;
@@ -140,15 +157,20 @@ struct gm_matmul {
     gm_output *output;
     gm_panel panels[2][2]; /* [buffer][A or B] */
     gm_event *loaded;      /* the panels of the step are filled */
+    gm_event *multiplied[GM_AHEAD]; /* the last products, in turn */
+    gm_event *finished;    /* a band of C is there */
+    gm_event *drained;     /* it has been copied out */
     gm_event *copied;      /* acc, or the sums, have been copied out */
     void *acc;
     int64_t ldacc;
+    void *band;            /* of C, as it will be in the file: [band_rows][block_cols] */
     void *tiles;           /* for a product that wants them */
     double *sums;          /* GM_SUMS on the device */
     double *x, *u;         /* vectors of the block, on the device: [block_cols], [block_rows] */
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
     gm_verdict verdict;
+    int64_t products;      /* MULTIPLY pieces that the device was given */
     double flop;
 };
 
@@ -164,8 +186,5 @@ void gm_matmul_release(gm_matmul *product);
 
 /* k of the first element of a leaf. */
 int64_t gm_matmul_k(const gm_matmul *product, int64_t leaf);
-
-/* Where the elements of C begin in the slot of a RESULT piece, behind those of C0. */
-int64_t gm_matmul_result_offset(const gm_matmul *product, const gm_piece *piece);
 
 #endif

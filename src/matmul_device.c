@@ -16,7 +16,7 @@ static int64_t operand_size(const gm_matmul *p)
 
 static gm_panel *panel_of(gm_matmul *p, int64_t step, int matrix)
 {
-    return p->plan.keep ? &p->panels[0][GM_A] : &p->panels[step % p->plan.buffers][matrix];
+    return &p->panels[step % p->plan.buffers][p->plan.same ? GM_A : matrix];
 }
 
 /* Element (outer, k) of a panel: outer counts rows of op(A) or columns of op(B). */
@@ -28,11 +28,11 @@ static char *panel_at(gm_matmul *p, int64_t step, int matrix, int64_t outer, int
     return (char *)panel->data + element * operand_size(p);
 }
 
-/* Where a piece's block and leaves begin in the panel. A = B kept whole is addressed from its own corner. */
+/* Where a piece's rows or columns and its leaves begin in the panel. A = B kept whole is addressed from its own corner. */
 static char *panel_of_piece(gm_matmul *p, const gm_piece *piece, int matrix)
 {
-    if (!p->plan.keep)
-        return panel_at(p, piece->step, matrix, 0, piece->at_col);
+    if (!p->plan.same)
+        return panel_at(p, piece->step, matrix, matrix == GM_A ? piece->at_row : 0, piece->at_col);
     return panel_at(p, piece->step, matrix, matrix == GM_A ? piece->row : piece->col, gm_matmul_k(p, piece->leaf));
 }
 
@@ -46,7 +46,7 @@ static double *sum_of(const gm_matmul *p, const gm_piece *block, gm_sum sum)
 static int read_piece(void *context, const gm_piece *piece, void *host)
 {
     gm_matmul *p = context;
-    int matrix = piece->kind == GM_PIECE_RESULT ? GM_C0 : piece->matrix;
+    int matrix = piece->kind == GM_PIECE_FINISH ? GM_C0 : piece->matrix;
     size_t pitch = (size_t)piece->cols * gm_dtype_size(p->problem->operand[matrix].type);
     return gm_reader_read(p->reader[matrix], piece->row, piece->rows, piece->col, piece->cols, host, pitch);
 }
@@ -54,8 +54,8 @@ static int read_piece(void *context, const gm_piece *piece, void *host)
 static int write_piece(void *context, const gm_piece *piece, const void *host)
 {
     gm_matmul *p = context;
-    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols,
-                           (const char *)host + gm_matmul_result_offset(p, piece), (size_t)piece->cols * gm_dtype_size(p->problem->result));
+    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, host,
+                           (size_t)piece->cols * gm_dtype_size(p->problem->result));
 }
 
 /* --- Who waits for whom between the queues --- */
@@ -64,8 +64,12 @@ static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue 
 {
     gm_matmul *p = context;
     const gm_device_ops *ops = ops_of(p);
-    if (piece->kind == GM_PIECE_LOAD) /* until the product that used the panel last is done with it */
+    if (piece->kind == GM_PIECE_LOAD && !p->plan.keep) /* until the product that used the panel last is done with it */
         return ops->event_wait(queue, panel_of(p, piece->step, piece->matrix)->released);
+    if (piece->kind == GM_PIECE_RESULT)
+        return ops->event_wait(queue, p->finished);
+    if (piece->kind == GM_PIECE_FINISH && stage == GM_STAGE_COMPUTE) /* until the band before has been copied out */
+        return ops->event_wait(queue, p->drained);
     if (stage != GM_STAGE_COMPUTE)
         return GM_OK;
     int status = GM_OK;
@@ -107,7 +111,7 @@ static int to_device(void *context, const gm_piece *piece, const gm_slot_memory 
     size_t bytes;
     if (piece->kind == GM_PIECE_LOAD)
         return load(p, piece, slot, in);
-    if (piece->kind == GM_PIECE_RESULT)
+    if (piece->kind == GM_PIECE_FINISH)
         bytes = (size_t)(piece->rows * piece->cols) * gm_dtype_size(p->problem->operand[GM_C0].type);
     else if (piece->kind == GM_PIECE_TAKE)
         bytes = (size_t)(piece->rows * piece->cols * p->plan.problem.accumulator_bytes);
@@ -137,11 +141,13 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .transpose_a = p->problem->transpose[GM_A], .transpose_b = p->problem->transpose[GM_B],
         .a = panel_of_piece(p, piece, GM_A), .lda = panel_of(p, piece->step, GM_A)->ld,
         .b = panel_of_piece(p, piece, GM_B), .ldb = panel_of(p, piece->step, GM_B)->ld,
-        .acc = p->acc, .ldacc = p->ldacc, .leaf = p->plan.leaf, .tile = p->plan.tile, .tiles = p->tiles, .tile_count = p->plan.tile_count,
+        .acc = (char *)p->acc + piece->at_row * p->ldacc * p->plan.problem.accumulator_bytes, .ldacc = p->ldacc, .leaf = p->plan.leaf, .tile = p->plan.tile, .tiles = p->tiles, .tile_count = p->plan.tile_count,
         .accumulate = p->part.layer == 0 && piece->leaf > p->part.leaf0,
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;
     int status = p->product->run(queue, &call);
+    if (!status)
+        status = ops->event_record(p->multiplied[p->products++ % GM_AHEAD], queue);
     for (int matrix = GM_A; matrix <= GM_B && piece->last && !status; matrix++)
         status = ops->event_record(panel_of(p, piece->step, matrix)->released, queue);
     return status;
@@ -229,26 +235,32 @@ static int probe_result(gm_matmul *p, const gm_piece *piece, gm_queue *queue, co
     return ops_of(p)->probe(queue, &call);
 }
 
-static int result(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
+/* Where a strip of C lies in the band. Strips are of whole rows of the block, or of a single row: without gaps either way. */
+static char *band_at(const gm_matmul *p, const gm_piece *piece)
+{
+    int64_t element = piece->at_row % p->plan.band_rows * block_of(p, piece).cols + piece->at_col;
+    return (char *)p->band + element * (int64_t)gm_dtype_size(p->problem->result);
+}
+
+static int finish(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
 {
     const gm_matmul_case *problem = p->problem;
     const gm_dataset *c0 = &problem->operand[GM_C0];
     gm_piece block = block_of(p, piece);
-    char *out = (char *)slot->device + gm_matmul_result_offset(p, piece);
     gm_finish_call call = {
         .rows = piece->rows, .cols = piece->cols,
         .acc = problem->k > 0 ? acc_at(p, piece) : NULL, .ldacc = p->ldacc, .acc_type = p->product->accumulator,
         .alpha = problem->alpha, .beta = problem->beta,
         .c0 = problem->has_c0 ? slot->device : NULL, .c0_type = c0->type, .c0_swap = c0->swap,
-        .out = out, .out_type = problem->result,
+        .out = band_at(p, piece), .out_type = problem->result,
         .count = (gm_nonfinite *)(void *)sum_of(p, &block, GM_SUM_NONFINITE),
     };
     int status = ops_of(p)->finish(queue, &call);
     if (!status && problem->verify)
-        status = probe_result(p, piece, queue, out, problem->result, 0, GM_SUM_CX);
+        status = probe_result(p, piece, queue, call.out, problem->result, 0, GM_SUM_CX);
     if (!status && problem->verify && problem->has_c0)
         status = probe_result(p, piece, queue, slot->device, c0->type, c0->swap, GM_SUM_DX);
-    return status;
+    return status || !piece->last ? status : ops_of(p)->event_record(p->finished, queue);
 }
 
 static int compute(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
@@ -271,8 +283,8 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
         gm_fold_call call = {.rows = 1, .cols = length, .part = slot->device, .acc = p->sums, .ld = length, .type = GM_F64};
         return ops_of(p)->fold(queue, &call);
     }
-    case GM_PIECE_RESULT:
-        return result(p, piece, slot, queue);
+    case GM_PIECE_FINISH:
+        return finish(p, piece, slot, queue);
     default: /* a mark for the copy that follows */
         return GM_OK;
     }
@@ -284,12 +296,12 @@ static int from_device(void *context, const gm_piece *piece, const gm_slot_memor
 {
     gm_matmul *p = context;
     const gm_device_ops *ops = ops_of(p);
-    if (piece->kind == GM_PIECE_RESULT) {
-        int64_t offset = gm_matmul_result_offset(p, piece);
-        size_t bytes = (size_t)(piece->rows * piece->cols) * gm_dtype_size(p->problem->result);
-        return ops->unified ? GM_OK : ops->copy_out(out, (char *)slot->host + offset, bytes, (char *)slot->device + offset, bytes, bytes, 1);
-    }
     int status;
+    if (piece->kind == GM_PIECE_RESULT) {
+        size_t bytes = (size_t)(piece->rows * piece->cols) * gm_dtype_size(p->problem->result);
+        status = ops->copy_out(out, slot->host, bytes, band_at(p, piece), bytes, bytes, 1);
+        return status || !piece->last ? status : ops->event_record(p->drained, out);
+    }
     if (piece->kind == GM_PIECE_SEND) {
         size_t size = (size_t)p->plan.problem.accumulator_bytes, width = (size_t)piece->cols * size;
         status = ops->copy_out(out, slot->host, width, acc_at(p, piece), (size_t)p->ldacc * size, width, piece->rows);

@@ -2,16 +2,24 @@
 
 #include "base/size.h"
 
+#include <string.h>
+
+/* The most k that a panel holds. */
+static int64_t panel_depth(const gm_matmul *p)
+{
+    return gm_plan_depth(&p->plan, 0, gm_plan_panel_leaves(&p->plan, &p->part));
+}
+
 static int allocate_panel(gm_matmul *p, gm_panel *panel, int matrix)
 {
     const gm_matmul_case *problem = p->problem;
     int64_t rows, cols;
-    if (p->plan.keep) {
+    if (p->plan.same) {
         rows = problem->stored_rows[GM_A];
         cols = problem->stored_cols[GM_A];
     } else {
         int64_t outer = matrix == GM_A ? gm_min(p->plan.block_rows, p->part.rows) : gm_min(p->plan.block_cols, p->part.cols);
-        int64_t depth = gm_plan_depth(&p->plan, 0, gm_min(p->plan.step_leaves, p->part.leaf1 - p->part.leaf0));
+        int64_t depth = panel_depth(p);
         int outer_is_row = (matrix == GM_A) != problem->transpose[matrix];
         rows = outer_is_row ? outer : depth;
         cols = outer_is_row ? depth : outer;
@@ -25,7 +33,7 @@ static int allocate_panel(gm_matmul *p, gm_panel *panel, int matrix)
 static int allocate_check(gm_matmul *p)
 {
     int64_t rows = gm_min(p->plan.block_rows, p->part.rows), cols = gm_min(p->plan.block_cols, p->part.cols);
-    int64_t depth = gm_plan_depth(&p->plan, 0, p->plan.step_leaves), sums = gm_sum_offset(GM_SUMS, rows, cols);
+    int64_t depth = panel_depth(p), sums = gm_sum_offset(GM_SUMS, rows, cols);
     void *memory;
     int status = p->job->ops->alloc(p->job->device, (size_t)(sums + rows + cols + 4 * depth) * sizeof(double), &memory);
     if (status)
@@ -49,19 +57,35 @@ static int allocate_check(gm_matmul *p)
     return GM_OK;
 }
 
+enum { EVENTS = 4 + GM_AHEAD };
+
+static void list_events(gm_matmul *p, gm_event **events[EVENTS])
+{
+    gm_event **single[] = {&p->loaded, &p->finished, &p->drained, &p->copied};
+    memcpy(events, single, sizeof single);
+    for (int i = 0; i < GM_AHEAD; i++)
+        events[EVENTS - GM_AHEAD + i] = &p->multiplied[i];
+}
+
 int gm_matmul_allocate(gm_matmul *p)
 {
     const gm_device_ops *ops = p->job->ops;
-    int status = ops->event_open(p->job->device, &p->loaded);
-    if (!status)
-        status = ops->event_open(p->job->device, &p->copied);
+    gm_event **events[EVENTS];
+    int status = GM_OK;
+    list_events(p, events);
+    for (int i = 0; i < EVENTS && !status; i++)
+        status = ops->event_open(p->job->device, events[i]);
     for (int buffer = 0; buffer < p->plan.buffers; buffer++)
-        for (int matrix = GM_A; matrix <= (p->plan.keep ? GM_A : GM_B) && !status; matrix++)
+        for (int matrix = GM_A; matrix <= (p->plan.same ? GM_A : GM_B) && !status; matrix++)
             status = allocate_panel(p, &p->panels[buffer][matrix], matrix);
     p->ldacc = gm_plan_ld(gm_min(p->plan.block_cols, p->part.cols), p->plan.problem.accumulator_bytes);
     if (!status)
         status = ops->alloc(p->job->device,
                             (size_t)(gm_min(p->plan.block_rows, p->part.rows) * p->ldacc * p->plan.problem.accumulator_bytes), &p->acc);
+    if (!status && p->part.layer == 0)
+        status = ops->alloc(p->job->device,
+                            (size_t)(gm_min(p->plan.band_rows, p->part.rows) * gm_min(p->plan.block_cols, p->part.cols) *
+                                     p->plan.problem.file_bytes_c), &p->band);
     if (!status && p->plan.tile_count)
         status = ops->alloc(p->job->device, (size_t)(p->plan.tile_count * p->plan.tile * p->plan.tile * p->plan.problem.accumulator_bytes),
                             &p->tiles);
@@ -80,15 +104,18 @@ void gm_matmul_release(gm_matmul *p)
             *panel = (gm_panel){0};
         }
     ops->free(p->job->device, p->acc);
+    ops->free(p->job->device, p->band);
     ops->free(p->job->device, p->tiles);
     ops->free(p->job->device, p->sums);
     ops->unpin(p->job->device, p->host_x);
-    if (p->loaded)
-        ops->event_close(p->loaded);
-    if (p->copied)
-        ops->event_close(p->copied);
-    p->acc = p->tiles = NULL;
+    gm_event **events[EVENTS];
+    list_events(p, events);
+    for (int i = 0; i < EVENTS; i++) {
+        if (*events[i])
+            ops->event_close(*events[i]);
+        *events[i] = NULL;
+    }
+    p->acc = p->band = p->tiles = NULL;
     p->sums = NULL;
     p->host_x = NULL;
-    p->loaded = p->copied = NULL;
 }

@@ -39,6 +39,13 @@ static int64_t reader_bytes(const gm_job *job, const gm_matmul_case *c)
     return gm_max(least, gm_min(most, room));
 }
 
+/* Elements of C that the device works on at one time: a tile for each thread, or what a GPU's multiprocessors hold, about. */
+static int64_t wave_of(const gm_job *job, const gm_product *product)
+{
+    const int64_t multiprocessor = 2 * 128 * 128;
+    return job->ops->unified ? job->threads * product->tile * product->tile : job->info.multiprocessors * multiprocessor;
+}
+
 static int make_problem(const gm_job *job, const gm_matmul_case *c, gm_problem *problem)
 {
     const gm_options *o = job->options;
@@ -50,7 +57,7 @@ static int make_problem(const gm_job *job, const gm_matmul_case *c, gm_problem *
         .file_bytes_c0 = c->has_c0 ? (int64_t)gm_dtype_size(c->operand[GM_C0].type) : 0,
         .file_bytes_c = (int64_t)gm_dtype_size(c->result),
         .stage = !job->ops->unified, .shared = c->shared, .max_tile = product->tile, .wants_tiles = product->wants_tiles,
-        .ranks = job->ranks->size, .threads = job->threads,
+        .ranks = job->ranks->size, .threads = job->threads, .wave = wave_of(job, product),
         .device_budget = gm_memory_cap(GM_DEVICE), .device_used = gm_memory_used(GM_DEVICE),
         .host_budget = gm_memory_cap(GM_HOST), .host_used = gm_add_sat(gm_memory_used(GM_HOST), reader_bytes(job, c)),
         .piece = o->piece, .depth = o->depth,
@@ -81,12 +88,12 @@ static int make_plan_all(const gm_job *job, const gm_matmul_case *c, gm_plan *pl
 
 static json_t *plan_to_json(const gm_plan *plan)
 {
-    return json_pack("{s:[III], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "grid", (json_int_t)plan->grid[0],
+    return json_pack("{s:[III], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "grid", (json_int_t)plan->grid[0],
                      (json_int_t)plan->grid[1], (json_int_t)plan->grid[2], "tile", (json_int_t)plan->tile, "leaf", (json_int_t)plan->leaf,
                      "leaves", (json_int_t)plan->leaves, "block_rows", (json_int_t)plan->block_rows, "block_columns",
-                     (json_int_t)plan->block_cols, "step_leaves", (json_int_t)plan->step_leaves, "piece", (json_int_t)plan->piece,
+                     (json_int_t)plan->block_cols, "band_rows", (json_int_t)plan->band_rows, "step_leaves", (json_int_t)plan->step_leaves, "piece", (json_int_t)plan->piece,
                      "depth", (json_int_t)plan->depth, "device_bytes", (json_int_t)plan->device_bytes, "host_bytes",
-                     (json_int_t)plan->host_bytes);
+                     (json_int_t)plan->host_bytes, "keep", plan->keep);
 }
 
 /* --plan: one `name value` a line. */
@@ -99,8 +106,8 @@ static void print_plan(const gm_job *job, const gm_matmul_case *c, const gm_plan
     printf("grid            %lldx%lldx%lld of %d ranks\n", (long long)plan->grid[0], (long long)plan->grid[1], (long long)plan->grid[2],
            job->ranks->size);
     printf("tile            %lld\nleaf            %lld (%lld of them)\n", (long long)plan->tile, (long long)plan->leaf, (long long)plan->leaves);
-    printf("block           %lld x %lld, %lld leaves a step%s\n", (long long)plan->block_rows, (long long)plan->block_cols,
-           (long long)plan->step_leaves, plan->keep ? ", A = B kept whole" : "");
+    printf("block           %lld x %lld in bands of %lld rows, %lld leaves a step%s\n", (long long)plan->block_rows, (long long)plan->block_cols,
+           (long long)plan->band_rows, (long long)plan->step_leaves, plan->same ? ", A = B kept whole" : plan->keep ? ", A and B kept" : "");
     printf("ring            %lld slots of %s\n", (long long)plan->depth, gm_size_format(gm_plan_slot_bytes(plan), text));
     printf("device_memory   %s a rank\n", gm_size_format(plan->device_bytes, text));
     printf("host_memory     %s a rank\n", gm_size_format(plan->host_bytes, text));

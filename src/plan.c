@@ -12,15 +12,17 @@ enum {
     TILE_UNIT = 64,
     TILE_LEAST = 128,
     TILES_WANTED = 8,       /* along each side of C: enough for threads and ranks to share */
-    STEPS_WANTED = 8,       /* of a block, so that reading and computing overlap */
+    STEPS_WANTED = 12,      /* of a block, so that reading and computing overlap */
     STEPS_ON_HOST = 1,      /* on the processor, where each step brings all of acc through its caches once more */
+    BANDS_WANTED = 12,      /* of a block: what is written after the last product is one of them */
+    WAVES_LEAST = 4,        /* of a band: the last wave of a kernel leaves most of the device idle */
     SUMS_PER_ROW = 6,       /* float64 values per row or column of a block that the check of the product holds */
     SUMS_ALONE = 8,         /* those that belong to neither */
     VECTORS_PER_K = 4,      /* float64 values per k of a step, for the same */
 };
 /* Bytes by which a handful of allocations may be rounded up. */
 static const int64_t ROUNDING = 8 * 8192;
-static const int64_t default_piece = 16 << 20, least_piece = 4096;
+static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, least_piece = 4096;
 
 int64_t gm_plan_leaf(gm_precision precision, int64_t k)
 {
@@ -94,6 +96,18 @@ int gm_plan_partner(const gm_plan *plan, const gm_part *part, int layer)
     return (int)(layer * plan->grid[0] * plan->grid[1] + part->owner);
 }
 
+int64_t gm_plan_step_end(const gm_plan *plan, const gm_part *part, int64_t leaf)
+{
+    int64_t leaves = plan->problem.stage && leaf == part->leaf0 && !plan->same ? 1 : plan->step_leaves;
+    return gm_min(leaf + leaves, part->leaf1);
+}
+
+int64_t gm_plan_panel_leaves(const gm_plan *plan, const gm_part *part)
+{
+    int64_t all = part->leaf1 - part->leaf0;
+    return plan->keep ? all : gm_min(plan->step_leaves, all);
+}
+
 int64_t gm_plan_blocks(const gm_plan *plan, const gm_part *part)
 {
     return part->idle ? 0 : gm_ceil_div(part->rows, plan->block_rows) * gm_ceil_div(part->cols, plan->block_cols);
@@ -105,7 +119,7 @@ int64_t gm_plan_bytes_read(const gm_plan *plan, const gm_part *part)
     if (part->idle)
         return 0;
     int64_t c0 = part->layer == 0 ? part->rows * part->cols * p->file_bytes_c0 : 0;
-    if (plan->keep)
+    if (plan->same)
         return p->m * p->k * p->file_bytes_a + c0;
     int64_t depth = gm_plan_depth(plan, part->leaf0, part->leaf1);
     return part->rows * depth * p->file_bytes_a * gm_ceil_div(part->cols, plan->block_cols) +
@@ -171,20 +185,21 @@ static int64_t area(int64_t rows, int64_t cols, int64_t element)
 static int64_t device_bytes(const gm_plan *plan, const gm_part *part)
 {
     const gm_problem *p = &plan->problem;
-    int64_t depth = gm_min(gm_mul_sat(plan->step_leaves, plan->leaf), gm_plan_depth(plan, part->leaf0, part->leaf1));
+    int64_t depth = gm_min(gm_mul_sat(gm_plan_panel_leaves(plan, part), plan->leaf), gm_plan_depth(plan, part->leaf0, part->leaf1));
     int64_t r = plan->block_rows, c = plan->block_cols;
     int64_t acc = area(r, c, p->accumulator_bytes);
     /* Whichever way round a panel lies, its rows are padded by less than ROW_ALIGN bytes. */
     int64_t a = gm_max(area(r, depth, p->operand_bytes), area(depth, r, p->operand_bytes));
     int64_t b = gm_max(area(c, depth, p->operand_bytes), area(depth, c, p->operand_bytes));
     int64_t panels = gm_mul_sat(plan->buffers, gm_add_sat(a, b));
-    if (plan->keep)
+    if (plan->same)
         panels = gm_max(area(p->m, p->k, p->operand_bytes), area(p->k, p->m, p->operand_bytes));
     int64_t vectors = gm_mul_sat(gm_add_sat(gm_add_sat(r, c), gm_mul_sat(depth, VECTORS_PER_K)), sizeof(double));
     vectors = gm_add_sat(vectors, gm_plan_sums_bytes(r, c));
     int64_t slots = p->stage ? gm_mul_sat(plan->depth, gm_plan_slot_bytes(plan)) : 0;
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
-    int64_t sum = gm_add_sat(gm_add_sat(acc, panels), gm_add_sat(gm_add_sat(vectors, tiles), slots));
+    int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
+    int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(gm_add_sat(vectors, tiles), slots));
     return gm_add_sat(gm_add_sat(sum, p->device_used), ROUNDING); /* each allocation may be rounded up */
 }
 
@@ -195,9 +210,18 @@ static int64_t host_bytes(const gm_plan *plan, const gm_part *part)
     return gm_add_sat(gm_add_sat(ring, check), plan->problem.host_used + 2 * 8192);
 }
 
+/* Rows of the bands of a block: whole tiles, some waves of them. */
+static int64_t band_of(const gm_plan *plan)
+{
+    int64_t rows = gm_ceil_div(plan->block_rows, BANDS_WANTED), least = gm_mul_sat(WAVES_LEAST, plan->problem.wave);
+    rows = gm_max(rows, gm_ceil_div(least, gm_max(plan->block_cols, 1)));
+    return gm_min(gm_round_up(gm_max(rows, 1), plan->tile), plan->block_rows);
+}
+
 static int fits(gm_plan *plan, const gm_part *part)
 {
     const gm_problem *p = &plan->problem;
+    plan->band_rows = band_of(plan);
     plan->device_bytes = device_bytes(plan, part);
     plan->host_bytes = host_bytes(plan, part);
     if (!p->stage) /* the device's memory is the host's as well */
@@ -205,20 +229,29 @@ static int fits(gm_plan *plan, const gm_part *part)
     return plan->device_bytes <= p->device_budget && plan->host_bytes <= p->host_budget;
 }
 
-/* Keeping A = B whole pays where it reads less than panels do. */
+/* All leaves of a part on the device: then reading runs ahead of computing, and what is left to compute when all is read goes band by band. A = B is
+ * kept whole where that reads less. */
 static int try_keep(gm_plan *plan, const gm_part *part)
 {
     const gm_problem *p = &plan->problem;
-    if (!p->shared || p->k == 0 || p->m > part->rows + part->cols || plan->grid[2] > 1)
+    int64_t leaves = part->leaf1 - part->leaf0;
+    int buffers = plan->buffers;
+    if (p->k == 0 || plan->grid[2] > 1)
         return 0;
     plan->keep = 1;
     plan->buffers = 1;
     plan->block_rows = part->rows;
     plan->block_cols = part->cols;
-    plan->step_leaves = gm_max(plan->leaves, 1);
-    if (fits(plan, part))
+    plan->same = p->shared && p->m <= part->rows + part->cols;
+    plan->step_leaves = gm_max(leaves, 1);
+    if (plan->same && fits(plan, part))
+        return 1;
+    plan->same = 0;
+    plan->step_leaves = gm_max(gm_ceil_div(leaves, STEPS_WANTED), 1);
+    if (p->stage && fits(plan, part))
         return 1;
     plan->keep = 0;
+    plan->buffers = buffers;
     return 0;
 }
 
@@ -261,10 +294,10 @@ static int choose_sizes(gm_plan *plan, const gm_part *part)
 {
     const gm_problem *p = &plan->problem;
     int64_t least_cap = gm_min(p->device_budget, p->host_budget);
-    plan->depth = p->depth ? p->depth : gm_max(3, p->threads + 2);
+    plan->depth = p->depth ? p->depth : gm_max(3, p->threads + (p->stage ? gm_max(4, p->threads / 2) : 2));
     if (p->wants_tiles) /* fewer threads rather than no room for the block */
         plan->tile_count = gm_max(1, gm_min(p->threads, least_cap / 8 / (plan->tile * plan->tile * p->accumulator_bytes)));
-    int64_t piece = p->piece ? p->piece : gm_min(default_piece, least_cap / (8 * plan->depth));
+    int64_t piece = p->piece ? p->piece : gm_min(p->stage ? staged_piece : default_piece, least_cap / (8 * plan->depth));
     for (int attempt = 0;; attempt++) {
         plan->piece = gm_max(piece, least_piece);
         for (plan->buffers = 2; plan->buffers >= 1; plan->buffers--)

@@ -3,7 +3,8 @@
  *
  *   C (m x n) is cut into tiles; whole tiles go to the R x C x K grid of ranks. k is cut into leaves, whose length depends on k and
  *   the precision alone; whole leaves go to the K layers of the grid. A rank walks over blocks of its part of C that fit the device, and
- *   for each block in steps over its leaves: step = the panels of A and B for some leaves.
+ *   for each block in steps over its leaves: step = the panels of A and B for some leaves. The last leaves of a block are walked through
+ *   band by band, a band being some rows of tiles, so that the result of one leaves while the next is computed.
  */
 #ifndef GM_SRC_PLAN_H
 #define GM_SRC_PLAN_H
@@ -26,6 +27,7 @@ typedef struct gm_problem {
     int ranks;
     int64_t grid[3];  /* asked for; 0: to be chosen */
     int64_t threads;  /* processor threads of a rank */
+    int64_t wave;     /* elements of C that the device works on at one time */
     int64_t device_budget, host_budget; /* bytes a rank; on a device that is the host itself both hold */
     int64_t device_used, host_used;     /* bytes of them that are in use already */
     int64_t piece, depth;               /* asked for; 0: to be chosen */
@@ -37,8 +39,10 @@ typedef struct gm_plan {
     int64_t tile, leaf, leaves;
     int64_t grid[3]; /* R, C, K */
     int64_t block_rows, block_cols, step_leaves;
+    int64_t band_rows; /* of a block; the last band may have fewer */
     int buffers;     /* panels of A and B in flight: 1 or 2 */
-    int keep;        /* the whole of A = B is kept on the device */
+    int keep;        /* one panel of A and one of B hold all leaves of the part, which is one block */
+    int same;        /* kept, and A = B: one panel holds the whole of it */
     int64_t tile_count; /* for a product that wants them */
     int64_t piece, depth;
     int64_t device_bytes, host_bytes; /* at the peak */
@@ -69,6 +73,12 @@ int gm_plan_partner(const gm_plan *plan, const gm_part *part, int layer);
 
 /* Columns of k in [leaf0, leaf1). */
 int64_t gm_plan_depth(const gm_plan *plan, int64_t leaf0, int64_t leaf1);
+
+/* End of the step that begins at a leaf of a part: the first one is short where reading and computing overlap, to begin early. */
+int64_t gm_plan_step_end(const gm_plan *plan, const gm_part *part, int64_t leaf);
+
+/* The most leaves that a panel of a part holds. */
+int64_t gm_plan_panel_leaves(const gm_plan *plan, const gm_part *part);
 
 /* Bytes that a part reads from A, B and C0, and the number of its blocks. */
 int64_t gm_plan_bytes_read(const gm_plan *plan, const gm_part *part);
