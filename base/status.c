@@ -7,9 +7,12 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gm_error record;
+static _Thread_local int hushed;
 
 int gm_fail(int code, const char *format, ...)
 {
+    if (hushed)
+        return code;
     pthread_mutex_lock(&lock);
     if (record.code == GM_OK) {
         va_list args;
@@ -38,6 +41,13 @@ void gm_error_clear(void)
     pthread_mutex_lock(&lock);
     memset(&record, 0, sizeof record);
     pthread_mutex_unlock(&lock);
+}
+
+int gm_error_hush(int on)
+{
+    int before = hushed;
+    hushed = on;
+    return before;
 }
 
 const char *gm_status_meaning(int code)

@@ -37,6 +37,10 @@ void gm_error_get(gm_error *error);
 /* Forgets the record: for a caller who has dealt with the error. */
 void gm_error_clear(void);
 
+/* With on, what fails in this thread is not recorded: for a caller who can do without, while other threads may fail in earnest. Returns what it
+ * was before, to be set again. */
+int gm_error_hush(int on);
+
 /* "input (missing, not HDF5, ...)": the meaning of an exit code, for --help and the manual; NULL for no code of ours. */
 const char *gm_status_meaning(int code);
 

@@ -44,6 +44,7 @@ io_libgmio_a_SOURCES = \
 	io/scratch.h \
 	io/select.c \
 	io/select.h \
+	io/space.c \
 	io/storage.c \
 	io/trial.c \
 	io/trial.h \

@@ -257,23 +257,6 @@ static int create_scratch(gm_output_record *record)
     return status;
 }
 
-/* Space for the ways that want it beforehand; where there is none of that kind, the plain way does. */
-static int allocate(gm_output_record *record, int fd)
-{
-    char needed[GM_SIZE_TEXT];
-    struct stat st;
-    int why;
-
-    if (record->way == GM_WAY_PLAIN)
-        return GM_OK;
-    why = fstat(fd, &st) ? errno : gm_ways_allocate(fd, st.st_size);
-    if (why == EOPNOTSUPP) {
-        record->way = GM_WAY_PLAIN;
-        why = 0;
-    }
-    return why ? gm_fail(GM_EOUTPUT, "%s: no space for %s: %s", record->file, gm_size_format(st.st_size, needed), strerror(why)) : GM_OK;
-}
-
 /* Checks what was asked for. *chunked: is there a chunked dataset?; *bytes: of the contiguous ones. */
 static int settle_all(gm_output_record *record, int *chunked, int64_t *bytes)
 {
@@ -316,7 +299,7 @@ int gm_output_create(gm_output_record *record)
     if (!status && chunked)
         status = create_scratch(record);
     if (!status)
-        status = allocate(record, fd);
+        status = gm_space_prepare(record, fd);
     if (fd >= 0)
         close(fd);
     if (status)

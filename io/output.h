@@ -57,10 +57,12 @@ typedef struct gm_output_record {
     int threads;                 /* that will write, of all ranks; 0 counts as 1 */
     int ranks;                   /* that will pack; 0 counts as 1 */
     int hosts;                   /* that they are on; 0 counts as 1 */
+    int behind;                  /* gm_output_fill() will be called */
     /* Filled in by gm_output_create(): */
     char temporary[GM_PATH_MAX]; /* the HDF5 file until it is finished */
     char raw[GM_PATH_MAX];       /* scratch file for the elements of chunked datasets; "" when there are none */
     int64_t offset[GM_OUTPUT_DATASETS]; /* of element 0: in the file, of a chunked dataset in the scratch file */
+    int64_t space;               /* size of the file once gm_output_fill() is through; 0: it has its space, or wants none */
     double rate[GM_WAYS];        /* byte/s that the probe has found; 0: not tried, or not possible */
     double parts_rate;           /* the same for several files at once */
     char folder[GM_PATH_MAX];    /* of the parts; "" when there are none */
@@ -83,6 +85,11 @@ int gm_output_create(gm_output_record *record);
 
 /* How many times faster than one file several are, as far as the probe has found out; 0: it has not. Outputs of 4 GiB and more only. */
 double gm_output_gain(const gm_output_record *record);
+
+/* Gives the file the space that it does not have yet, which may take a second. Called once after gm_output_create(), if the record says `behind`, by the
+ * same process; meant for a thread of its own: the file may be opened and written meanwhile, where writers wait for the space that they
+ * need. When there is none, the temporary file is removed, and who waits fails as well. */
+int gm_output_fill(const gm_output_record *record);
 
 typedef struct gm_output gm_output;
 

@@ -54,7 +54,19 @@ void gm_parted_remove(const char *folder);
 /* Turns GM_WAY_PROBED and GM_OUTPUT_AUTO into what is to be done, by a probe for outputs of so many bytes if that is worth it. */
 void gm_ways_choose(gm_output_record *record, int64_t bytes);
 
-/* Gives a file its space, up to this size. Returns 0 or an errno. */
-int gm_ways_allocate(int fd, int64_t size);
+/* --- space.c --- */
+
+/* Gives a file the space of [from, to). Returns 0 or an errno. */
+int gm_space_allocate(int fd, int64_t from, int64_t to);
+
+/* Space of the created file for the ways that want it beforehand: all of it, or the beginning, when gm_output_fill() is to do the rest; where there is
+ * none of that kind, the plain way does. */
+int gm_space_prepare(gm_output_record *record, int fd);
+
+/* Waits until the file has its space up to end; *there: how far that was when it was last looked at. */
+int gm_space_wait(const gm_output_record *record, int fd, int64_t end, _Atomic int64_t *there);
+
+/* The message that there is no space. Returns GM_EOUTPUT. */
+int gm_space_fail(const gm_output_record *record, const char *why);
 
 #endif

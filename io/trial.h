@@ -51,6 +51,7 @@ typedef struct gm_write_trial {
     size_t stride;
     double limit;        /* seconds: later than that no block is begun */
     int sync;            /* with the flush to the disk */
+    int behind;          /* space is allocated beside the writing: the slower of the two counts, not both */
 } gm_write_trial;
 
 enum { GM_TRIAL_THREADS = 64 };

@@ -33,16 +33,6 @@ const char *gm_way_name(gm_way way)
     return names[way];
 }
 
-int gm_ways_allocate(int fd, int64_t size)
-{
-    int why;
-
-    do {
-        why = size > 0 && fallocate(fd, 0, 0, size) ? errno : 0;
-    } while (why == EINTR);
-    return why;
-}
-
 /* What can be tried on the file system of a folder. A mapped page that finds no space is a SIGBUS: mapping is for file systems of this
  * host that keep what fallocate has given, which those that copy on write do not. */
 static int is_possible(const char *file, gm_way way)
@@ -79,16 +69,18 @@ static int write_block(void *context, int thread, int64_t index)
     size_t bytes = t->asked->block_bytes;
     gm_bytes file = {t->fd[index % t->files], GM_EOUTPUT, "probe", 0, NULL};
     const char *block = t->asked->data + (size_t)thread * t->asked->stride;
-    int status = GM_OK;
+    int status = GM_OK, quiet = gm_error_hush(1);
 
     if (gm_clock() > t->end)
-        return GM_OK;
+        goto out;
     if (t->map)
         memcpy(t->map + index * (int64_t)bytes, block, bytes);
     else
         status = gm_bytes_write(&file, index / t->files * (int64_t)bytes, block, bytes);
     if (!status)
         atomic_fetch_add(&t->written, 1);
+out:
+    gm_error_hush(quiet);
     return status;
 }
 
@@ -134,7 +126,7 @@ static double try_way(const char *file, const gm_write_trial *asked)
 
     start = gm_clock();
     if (ok && asked->way != GM_WAY_PLAIN) {
-        ok = gm_ways_allocate(t.fd[0], (int64_t)size) == 0;
+        ok = gm_space_allocate(t.fd[0], 0, (int64_t)size) == 0;
         allocated = gm_clock() - start;
     }
     if (ok && asked->way == GM_WAY_MAPPED) {
@@ -148,7 +140,9 @@ static double try_way(const char *file, const gm_write_trial *asked)
         if (t.map)
             munmap(t.map, size);
         ok = ok && (!asked->sync || flush_files(&t));
-        seconds = gm_clock() - start + allocated * (double)t.written / (double)asked->blocks; /* as much of it as was used */
+        seconds = gm_clock() - start;
+        allocated *= (double)t.written / (double)asked->blocks; /* as much of it as was used */
+        seconds = asked->behind ? fmax(seconds, allocated) : seconds + allocated;
     }
     for (int i = 0; i < t.files; i++)
         close(t.fd[i]);
@@ -163,8 +157,10 @@ double gm_trial_write(const char *file, const gm_write_trial *asked)
     t.threads = (int)gm_max(1, gm_min(t.threads, GM_TRIAL_THREADS));
     t.files = (int)gm_max(1, gm_min(t.files, GM_TRIAL_THREADS));
     if (is_possible(file, t.way)) {
+        int quiet = gm_error_hush(1);
+
         rate = try_way(file, &t);
-        gm_error_clear();
+        gm_error_hush(quiet);
     }
     return rate;
 }
@@ -174,7 +170,7 @@ double gm_trial_write(const char *file, const gm_write_trial *asked)
 static void probe(gm_output_record *record, int64_t bytes)
 {
     int threads = (int)gm_max(1, gm_min(record->threads / gm_max(record->hosts, 1), THREADS_MAX));
-    gm_write_trial t = {.files = 1, .threads = threads, .blocks = BLOCKS, .block_bytes = BLOCK, .limit = try_seconds};
+    gm_write_trial t = {.files = 1, .threads = threads, .blocks = BLOCKS, .block_bytes = BLOCK, .limit = try_seconds, .behind = record->behind};
     void *block;
 
     if (gm_host_alloc(BLOCK, &block) == GM_OK) {
@@ -193,7 +189,6 @@ static void probe(gm_output_record *record, int64_t bytes)
         }
         gm_host_free(block);
     }
-    gm_error_clear();
 }
 
 void gm_ways_choose(gm_output_record *record, int64_t bytes)

@@ -33,6 +33,7 @@ struct gm_output {
     gm_bytes direct; /* AT_FILE past the page cache; descriptor -1: not so */
     char *map;       /* AT_FILE in memory; NULL: not so */
     size_t map_bytes;
+    _Atomic int64_t there; /* bytes of AT_FILE that have their space */
 };
 
 static const char *path_of(const gm_output_record *record, int file, char *path)
@@ -67,7 +68,7 @@ static int prepare_way(gm_output *output)
         return GM_OK;
     if (fstat(output->target[AT_FILE].bytes.fd, &st))
         return gm_fail(GM_EOUTPUT, "%s: its size cannot be found out: %s", record->file, strerror(errno));
-    output->map_bytes = (size_t)st.st_size;
+    output->map_bytes = (size_t)gm_max(st.st_size, record->space);
     output->map = mmap(NULL, output->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, output->target[AT_FILE].bytes.fd, 0);
     if (output->map == MAP_FAILED) {
         output->map = NULL;
@@ -209,6 +210,10 @@ static int write_rows(gm_output *output, int file, int64_t offset, const rows *r
     int dense = r->step == (int64_t)r->bytes, status = GM_OK;
 
     atomic_store(&output->target[file].dirty, 1);
+    if (file == AT_FILE && output->record.space)
+        status = gm_space_wait(&output->record, output->target[file].bytes.fd, offset + (r->count - 1) * r->step + (int64_t)r->bytes, &output->there);
+    if (status)
+        return status;
     if (file == AT_FILE && output->map)
         return write_mapped(output, offset, r);
     if (r->count == 1 || (dense && r->pitch == r->bytes))

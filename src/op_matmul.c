@@ -152,13 +152,15 @@ static int prepare(gm_matmul *p, gm_progress *progress)
 }
 
 /* Others may have taken memory since the plan was made: then a smaller plan, unless the user has set the size. Collective. */
-static int prepare_all(gm_matmul *p, gm_progress *progress)
+static int prepare_all(gm_matmul *p, gm_progress *progress, gm_result *result)
 {
     enum { ATTEMPTS = 4 };
     const gm_job *job = p->job;
     for (int attempt = 1;; attempt++) {
         int status = gm_job_agree_all(job, prepare(p, progress));
         if (status != GM_EDEVICE || attempt == ATTEMPTS || job->options->device_memory)
+            return status;
+        if (gm_job_agree_all(job, gm_result_wait(result))) /* its message is not to be cleared */
             return status;
         gm_error error;
         gm_error_get(&error);
@@ -258,43 +260,70 @@ static int judge_all(gm_job *job, const gm_matmul_case *c, gm_verdict *verdict, 
     return status ? gm_fail(cause.code, "%s", cause.text) : GM_OK;
 }
 
-static int run_all(gm_job *job, const gm_matmul_case *c, const gm_plan *plan, gm_output_record *record)
+/* What the finished file tells of the product beside where it comes from. */
+static int finish_all(gm_job *job, const gm_matmul_case *c, const gm_verdict *v, gm_result *result, int status)
+{
+    gm_attribute extra[] = {
+        {.name = "precision", .kind = GM_ATTRIBUTE_TEXT, .text = gm_precision_get(c->precision)->name},
+        {.name = "verification", .kind = GM_ATTRIBUTE_TEXT, .text = outcome(c, v)},
+        {.name = "verification_residual", .kind = GM_ATTRIBUTE_REAL, .real = v->residual},
+        {.name = "verification_threshold", .kind = GM_ATTRIBUTE_REAL, .real = v->threshold},
+    };
+    return gm_result_finish_all(job, result, extra, c->verify ? 4 : 2, status);
+}
+
+static void tell_plan(const gm_matmul *p)
+{
+    char size[GM_SIZE_TEXT];
+    gm_detail("%s on %s, grid %lldx%lldx%lld, blocks of %lldx%lld, %lld slots of %s, %d threads on processors %s", p->product->kernel,
+              p->job->info.name, (long long)p->plan.grid[0], (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
+              (long long)p->plan.block_cols, (long long)p->plan.depth, gm_size_format(gm_plan_slot_bytes(&p->plan), size), p->job->threads,
+              p->job->binding.list);
+}
+
+/* Everything is ready: the product itself. Collective. */
+static int compute_all(gm_job *job, gm_matmul *p, gm_progress *progress)
+{
+    gm_program program;
+    job->report.bytes_read = gm_plan_bytes_read(&p->plan, &p->part);
+    job->report.bytes_written = p->part.layer == 0 ? p->part.rows * p->part.cols * p->plan.problem.file_bytes_c : 0;
+    gm_progress_start(progress, job, "matmul", job->report.bytes_read + job->report.bytes_written);
+    gm_matmul_program(p, &program);
+    int status = gm_job_agree_all(job, gm_stream_run(p->stream, &program, &job->report.times));
+    gm_progress_end(progress);
+    job->report.flop = p->flop;
+    if (job->ranks->rank == 0)
+        job->report.plan = plan_to_json(&p->plan);
+    return judge_all(job, p->problem, &p->verdict, status);
+}
+
+/* from: when the operation began, for the wall time, which ends with the file's final name. */
+static int run_all(gm_job *job, const gm_matmul_case *c, const gm_plan *plan, gm_output_record *record, double from)
 {
     gm_matmul p = {.job = job, .problem = c, .plan = *plan, .product = job->ops->product(job->device, c->precision),
                    .verdict = {.ratio = -1, .tile_row = -1, .tile_col = -1}};
     gm_progress progress;
-    double opened = gm_clock();
-    int status = prepare_all(&p, &progress);
     gm_result result = {0};
-    char size[GM_SIZE_TEXT];
-    gm_detail("%s on %s, grid %lldx%lldx%lld, blocks of %lldx%lld, %lld slots of %s, %d threads on processors %s", p.product->kernel,
-              job->info.name, (long long)p.plan.grid[0], (long long)p.plan.grid[1], (long long)p.plan.grid[2], (long long)p.plan.block_rows,
-              (long long)p.plan.block_cols, (long long)p.plan.depth, gm_size_format(gm_plan_slot_bytes(&p.plan), size), job->threads,
-              job->binding.list);
-    if (!status)
-        status = gm_result_create_all(job, record, c->operand, c->has_c0 ? GM_OPERANDS : GM_C0, GM_OK, &result);
-    job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - opened;
+    double opened = gm_clock();
+    int status = gm_result_begin_all(job, record, c->operand, c->has_c0 ? GM_OPERANDS : GM_C0, GM_OK, &result);
+    if (status)
+        return status;
+    status = prepare_all(&p, &progress, &result);
+    double prepared = gm_clock();
+    tell_plan(&p);
+    status = gm_result_open_all(job, status, &result);
+    double began = gm_clock();
+    job->report.times.seconds[GM_PHASE_OPEN] += began - opened;
     if (!status) {
-        gm_program program;
-        job->report.bytes_read = gm_plan_bytes_read(&p.plan, &p.part);
-        job->report.bytes_written = p.part.layer == 0 ? p.part.rows * p.part.cols * plan->problem.file_bytes_c : 0;
-        gm_progress_start(&progress, job, "matmul", job->report.bytes_read + job->report.bytes_written);
-        gm_matmul_program(&p, &program);
         p.output = result.output;
-        status = gm_job_agree_all(job, gm_stream_run(p.stream, &program, &job->report.times));
-        gm_progress_end(&progress);
-        job->report.flop = p.flop;
-        if (job->ranks->rank == 0)
-            job->report.plan = plan_to_json(&p.plan);
-        status = judge_all(job, c, &p.verdict, status);
-        gm_attribute extra[] = {
-            {.name = "precision", .kind = GM_ATTRIBUTE_TEXT, .text = gm_precision_get(c->precision)->name},
-            {.name = "verification", .kind = GM_ATTRIBUTE_TEXT, .text = outcome(c, &p.verdict)},
-            {.name = "verification_residual", .kind = GM_ATTRIBUTE_REAL, .real = p.verdict.residual},
-            {.name = "verification_threshold", .kind = GM_ATTRIBUTE_REAL, .real = p.verdict.threshold},
-        };
-        release(&p); /* the final form of a chunked output wants the memory */
-        status = gm_result_finish_all(job, &result, extra, c->verify ? 4 : 2, status);
+        status = compute_all(job, &p, &progress);
+        double computed = gm_clock();
+        if (result.record->raw[0])
+            release(&p); /* the final form of a chunked output wants the memory */
+        status = finish_all(job, c, &p.verdict, &result, status);
+        job->report.wall_s = gm_clock() - from - job->report.sync_s;
+        gm_detail("seconds: %.3f described and planned, %.3f memory, %.3f output, %.3f product, %.3f finish", opened - from, prepared - opened,
+                  began - prepared, computed - began, gm_clock() - computed);
     }
     release(&p);
     return status;
@@ -326,8 +355,9 @@ int gm_op_matmul(gm_job *job)
     if (!status && job->options->plan && first)
         print_plan(job, c, &plan);
     else if (!status && !job->options->plan)
-        status = run_all(job, c, &plan, record);
-    job->report.wall_s = gm_clock() - from - job->report.sync_s;
+        status = run_all(job, c, &plan, record, from);
+    if (job->report.wall_s == 0)
+        job->report.wall_s = gm_clock() - from - job->report.sync_s;
     free(record);
     free(c);
     return status;

@@ -16,6 +16,7 @@ enum {
     STEPS_ON_HOST = 1,      /* on the processor, where each step brings all of acc through its caches once more */
     BANDS_WANTED = 12,      /* of a block: what is written after the last product is one of them */
     WAVES_LEAST = 4,        /* of a band: the last wave of a kernel leaves most of the device idle */
+    SLOT_UNIT = 256,        /* bytes */
     SUMS_PER_ROW = 6,       /* float64 values per row or column of a block that the check of the product holds */
     SUMS_ALONE = 8,         /* those that belong to neither */
     VECTORS_PER_K = 4,      /* float64 values per k of a step, for the same */
@@ -45,7 +46,7 @@ int64_t gm_plan_sums_bytes(int64_t block_rows, int64_t block_cols)
 
 int64_t gm_plan_slot_bytes(const gm_plan *plan)
 {
-    return gm_max(plan->piece, gm_plan_sums_bytes(plan->block_rows, plan->block_cols));
+    return gm_round_up(gm_min(gm_max(plan->piece, gm_plan_sums_bytes(plan->block_rows, plan->block_cols)), INT64_MAX - SLOT_UNIT), SLOT_UNIT);
 }
 
 int64_t gm_plan_depth(const gm_plan *plan, int64_t leaf0, int64_t leaf1)

@@ -8,6 +8,10 @@
 #include "base/size.h"
 #include "io/describe.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,12 +125,11 @@ static int count_threads_all(const gm_job *job, int *sum)
     return status;
 }
 
-/* Checks and creates. Rank 0. */
-static int create(const gm_job *job, const gm_output_record *wanted, int threads, const gm_dataset *inputs, int input_count, gm_output_record *record)
+/* Checks and creates. Rank 0, on a thread beside the main one. */
+static int create(const gm_job *job, const gm_dataset *inputs, int input_count, gm_output_record *record)
 {
-    *record = *wanted;
     record->layout = layout_of(job);
-    record->threads = threads;
+    record->behind = 1;
     record->ranks = job->ranks->size;
     record->hosts = job->ranks->hosts;
     int status = gm_output_check(record->file, record->force, bytes_of(record), inputs, input_count);
@@ -138,21 +141,102 @@ static int create(const gm_job *job, const gm_output_record *wanted, int threads
     return status;
 }
 
-int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
+/* What the thread that makes the file is given, and what it gives back. */
+typedef struct gm_maker {
+    const gm_job *job;
+    gm_output_record *record;
+    const gm_dataset *inputs;
+    int input_count;
+    pthread_t thread;
+    sem_t created;   /* `status` is there; filling goes on */
+    int status, filled;
+} maker;
+
+static void *make(void *argument)
 {
-    int created = 0, threads;
+    maker *m = argument;
+    m->status = create(m->job, m->inputs, m->input_count, m->record);
+    int created = m->status == GM_OK;
+    sem_post(&m->created);
+    if (created)
+        m->filled = gm_output_fill(m->record);
+    return NULL;
+}
+
+static int start_maker(maker *m, gm_result *result)
+{
+    sigset_t all, before;
+    sem_init(&m->created, 0, 0);
+    sigfillset(&all); /* signals are for the main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&m->thread, NULL, make, m);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return gm_fail(GM_EINTERNAL, "the system gives no thread for the output: %s", strerror(error));
+    result->maker = m;
+    return GM_OK;
+}
+
+/* Waits until the file has all its space, or could not have it. */
+static int end_maker(gm_result *result)
+{
+    maker *m = result->maker;
+    if (!m)
+        return GM_OK;
+    pthread_join(m->thread, NULL);
+    int status = m->status ? m->status : m->filled;
+    sem_destroy(&m->created);
+    free(m);
+    result->maker = NULL;
+    return status;
+}
+
+int gm_result_wait(gm_result *result)
+{
+    maker *m = result->maker;
+    if (!m)
+        return GM_OK;
+    while (sem_wait(&m->created) && errno == EINTR)
+        ;
+    sem_post(&m->created);
+    return m->status;
+}
+
+int gm_result_begin_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
+{
+    int threads;
+    maker *m = NULL;
     memset(result, 0, sizeof *result);
     result->record = calloc(1, sizeof *result->record);
-    if (!result->record && !status)
+    if (job->ranks->rank == 0)
+        m = calloc(1, sizeof *m);
+    if ((!result->record || (job->ranks->rank == 0 && !m)) && !status)
         status = gm_fail(GM_EINTERNAL, "no memory for the description of the output");
     status = gm_job_agree_all(job, status);
     if (!status)
         status = count_threads_all(job, &threads);
-    if (!status && job->ranks->rank == 0) {
-        status = create(job, record, threads, inputs, input_count, result->record);
-        created = status == GM_OK;
+    if (!status && m) {
+        *result->record = *record;
+        result->record->threads = threads;
+        *m = (maker){.job = job, .record = result->record, .inputs = inputs, .input_count = input_count};
+        status = start_maker(m, result);
     }
     status = gm_job_agree_all(job, status);
+    if (!status)
+        return GM_OK;
+    if (result->maker)
+        end_maker(result); /* cannot be: nothing fails behind it */
+    else
+        free(m);
+    free(result->record);
+    result->record = NULL;
+    return status;
+}
+
+int gm_result_open_all(gm_job *job, int status, gm_result *result)
+{
+    int made = gm_result_wait(result), created = result->maker && made == GM_OK;
+    status = gm_job_agree_all(job, status ? status : made);
     if (!status)
         status = gm_job_agree_all(job, gm_broadcast_all(result->record, sizeof *result->record));
     if (!status)
@@ -160,12 +244,19 @@ int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_d
     if (status) {
         gm_output_close(result->output, NULL);
         result->output = NULL;
+        end_maker(result);
         if (created)
             gm_output_discard(result->record);
         free(result->record);
         result->record = NULL;
     }
     return status;
+}
+
+int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
+{
+    status = gm_result_begin_all(job, record, inputs, input_count, status, result);
+    return status ? status : gm_result_open_all(job, GM_OK, result);
 }
 
 enum { INPUTS_MAX = 3 * GM_PATH_MAX };
@@ -248,9 +339,9 @@ static json_t *describe(const gm_output_record *record)
 static int close_all(gm_job *job, gm_result *result, int status)
 {
     double from = gm_clock(), synced = job->report.sync_s;
-    int closed = gm_output_close(result->output, &job->report.sync_s);
+    int filled = end_maker(result), closed = gm_output_close(result->output, &job->report.sync_s);
     result->output = NULL;
-    status = gm_job_agree_all(job, status ? status : closed);
+    status = gm_job_agree_all(job, status ? status : filled ? filled : closed);
     if (!status)
         status = gm_job_agree_all(job, gm_output_pack(result->record, job->ranks->rank, job->threads));
     job->report.times.seconds[GM_PHASE_WRITE] += gm_clock() - from - (job->report.sync_s - synced);

@@ -6,13 +6,11 @@ const struct gm_leg gm_legs[GM_LEGS] = {
     [GM_LEG_OUT] = {GM_STAGE_FROM_DEVICE, GM_PHASE_FROM_DEVICE},
 };
 
-int gm_slot_open(const gm_stream_setup *setup, gm_slot *slot)
+int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot)
 {
     slot->index = -1;
     int status = setup->ops->pin(setup->device, (size_t)setup->piece, &slot->memory.host);
-    slot->memory.device = slot->memory.host;
-    if (!status && !setup->ops->unified)
-        status = setup->ops->alloc(setup->device, (size_t)setup->piece, &slot->memory.device);
+    slot->memory.device = setup->ops->unified ? slot->memory.host : twin;
     for (int leg = 0; leg < GM_LEGS && !status; leg++) {
         status = setup->ops->event_open(setup->device, &slot->begin[leg]);
         if (!status)
@@ -29,9 +27,8 @@ void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot)
         if (slot->end[leg])
             setup->ops->event_close(slot->end[leg]);
     }
-    if (slot->memory.device != slot->memory.host)
-        setup->ops->free(setup->device, slot->memory.device);
     setup->ops->unpin(setup->device, slot->memory.host);
+    *slot = (gm_slot){.index = -1};
 }
 
 gm_event *gm_slot_last_event(const gm_slot *slot)

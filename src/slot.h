@@ -22,8 +22,8 @@ typedef struct gm_slot {
     gm_event *begin[GM_LEGS], *end[GM_LEGS];
 } gm_slot;
 
-/* Pinned memory, its twin on the device, events. A slot that failed to open is closed like any other. */
-int gm_slot_open(const gm_stream_setup *setup, gm_slot *slot);
+/* Pinned memory and events; twin: device memory of the same size, which stays the caller's. A slot that failed to open is closed like any other. */
+int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
 
 /* The last mark of the piece's work on the device; NULL when it has none there. */

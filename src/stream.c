@@ -1,6 +1,7 @@
 #include "src/stream.h"
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "src/slot.h"
 #include "src/stop.h"
 #include "src/workers.h"
@@ -18,6 +19,8 @@ typedef struct busy_clock {
 struct gm_stream {
     gm_stream_setup setup;
     gm_slot *slots;
+    int64_t opened; /* of them: the others are opened when they are wanted, as pinning takes longer than reading */
+    char *twins;    /* of the slots, on the device; NULL where it addresses host memory */
     gm_queue *queues[GM_LEGS];
     gm_workers *workers;
     pthread_mutex_t lock;
@@ -95,28 +98,62 @@ static gm_slot_state state_of(gm_stream *s, const gm_slot *slot)
 /* The slot of a piece; NULL when it has none. */
 static gm_slot *slot_of(gm_stream *s, int64_t index)
 {
-    for (int64_t i = 0; i < s->setup.depth; i++)
+    for (int64_t i = 0; i < s->opened; i++)
         if (s->slots[i].index == index)
             return &s->slots[i];
     return NULL;
 }
 
-static gm_slot *free_slot(gm_stream *s)
+static int64_t twin_bytes(const gm_stream_setup *setup)
 {
-    for (int64_t i = 0; i < s->setup.depth; i++)
+    return gm_round_up(setup->piece, GM_SLOT_ALIGN);
+}
+
+/* One more slot of the ring. Where there is no memory for another, those that there are do. */
+static int open_slot(gm_stream *s)
+{
+    void *twin = s->twins ? s->twins + s->opened * twin_bytes(&s->setup) : NULL;
+    int status = gm_slot_open(&s->setup, twin, &s->slots[s->opened]);
+    if (!status) {
+        s->opened++;
+        return GM_OK;
+    }
+    gm_slot_close(&s->setup, &s->slots[s->opened]);
+    gm_error error;
+    gm_error_get(&error);
+    if (s->opened == 0 || error.code != GM_EDEVICE)
+        return status;
+    gm_error_clear();
+    s->setup.depth = s->opened;
+    return GM_OK;
+}
+
+/* A free slot, if need be a new one; NULL when all are in use. */
+static int free_slot(gm_stream *s, gm_slot **slot)
+{
+    int status = GM_OK;
+    *slot = NULL;
+    for (int64_t i = 0; !*slot && i < s->opened; i++)
         if (state_of(s, &s->slots[i]) == GM_SLOT_FREE)
-            return &s->slots[i];
-    return NULL;
+            *slot = &s->slots[i];
+    if (*slot || s->opened == s->setup.depth)
+        return GM_OK;
+    int64_t before = s->opened;
+    status = open_slot(s);
+    if (s->opened > before)
+        *slot = &s->slots[before];
+    return status;
 }
 
 /* Gives the next piece a free slot. *progress says whether it could. */
 static int issue(gm_stream *s, int *progress)
 {
-    gm_slot *slot = s->exhausted ? NULL : free_slot(s);
-    if (!slot)
-        return GM_OK;
+    gm_slot *slot = NULL;
+    int status = s->exhausted ? GM_OK : free_slot(s, &slot);
+    if (status || !slot)
+        return status;
     int more = 1;
-    int status = s->program->next(s->program->context, &slot->piece, &more);
+    status = s->program->next(s->program->context, &slot->piece, &more);
     *progress = 1;
     if (status)
         return status;
@@ -189,7 +226,7 @@ static int start(gm_stream *s, gm_phase_times *times, int *progress)
 /* Must a slot wait for an earlier one before it may be taken back? */
 static int is_behind(gm_stream *s, const gm_slot *slot)
 {
-    for (int64_t i = 0; i < s->setup.depth && slot->piece.stages & ordered_stages; i++) {
+    for (int64_t i = 0; i < s->opened && slot->piece.stages & ordered_stages; i++) {
         const gm_slot *other = &s->slots[i];
         if (state_of(s, other) == GM_SLOT_ON_DEVICE && other->index < slot->index && other->piece.stages & ordered_stages)
             return 1;
@@ -233,7 +270,7 @@ static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times, int *
 static int retire(gm_stream *s, gm_phase_times *times, int *progress)
 {
     int status = GM_OK;
-    for (int64_t i = 0; i < s->setup.depth && s->on_device && !status; i++)
+    for (int64_t i = 0; i < s->opened && s->on_device && !status; i++)
         if (state_of(s, &s->slots[i]) == GM_SLOT_ON_DEVICE && !is_behind(s, &s->slots[i]))
             status = retire_slot(s, &s->slots[i], times, progress);
     return status;
@@ -292,7 +329,7 @@ static void excuse(gm_stream *s, const gm_piece *piece, int received, int sent)
 static const gm_slot *next_in_use(const gm_stream *s, int64_t index)
 {
     const gm_slot *next = NULL;
-    for (int64_t i = 0; i < s->setup.depth; i++)
+    for (int64_t i = 0; i < s->opened; i++)
         if (s->slots[i].index >= index && (!next || s->slots[i].index < next->index))
             next = &s->slots[i];
     return next;
@@ -315,7 +352,7 @@ static void run_out(gm_stream *s)
     int more = s->program->send || s->program->receive;
     while (more && !s->exhausted && s->program->next(s->program->context, &piece, &more) == GM_OK && more)
         excuse(s, &piece, 0, 0);
-    for (int64_t i = 0; i < s->setup.depth; i++) {
+    for (int64_t i = 0; i < s->opened; i++) {
         s->slots[i].state = GM_SLOT_FREE;
         s->slots[i].index = -1;
     }
@@ -355,8 +392,13 @@ int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream)
     pthread_cond_init(&s->changed, NULL);
     s->slots = calloc((size_t)setup->depth, sizeof *s->slots);
     int status = s->slots ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the streaming ring");
-    for (int64_t i = 0; i < setup->depth && !status; i++)
-        status = gm_slot_open(setup, &s->slots[i]);
+    if (!status && !setup->ops->unified) { /* at once, and before anything runs: it may make the device wait */
+        void *memory;
+        status = setup->ops->alloc(setup->device, (size_t)(setup->depth * twin_bytes(setup)), &memory);
+        s->twins = memory;
+    }
+    if (!status)
+        status = open_slot(s);
     for (int leg = 0; leg < GM_LEGS && !status; leg++)
         status = setup->ops->queue_open(setup->device, &s->queues[leg]);
     if (!status)
@@ -377,8 +419,10 @@ void gm_stream_close(gm_stream *s)
     for (int leg = 0; leg < GM_LEGS; leg++)
         if (s->queues[leg])
             s->setup.ops->queue_close(s->queues[leg]);
-    for (int64_t i = 0; s->slots && i < s->setup.depth; i++)
+    for (int64_t i = 0; s->slots && i < s->opened; i++)
         gm_slot_close(&s->setup, &s->slots[i]);
+    if (s->twins)
+        s->setup.ops->free(s->setup.device, s->twins);
     free(s->slots);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);

@@ -94,15 +94,17 @@ typedef struct gm_stream_setup {
     const gm_device_ops *ops;
     gm_device *device;
     const gm_ranks *ranks;
-    int64_t piece, depth; /* bytes of a slot, their number */
+    int64_t piece, depth; /* bytes of a slot; their number at most: one is allocated when no other is free */
     int threads;          /* for reading and writing */
     void (*progress)(void *context, int64_t bytes); /* after each piece, main thread; may be NULL */
     void *progress_context;
 } gm_stream_setup;
 
+enum { GM_SLOT_ALIGN = 256 }; /* bytes: what a slot takes of the device's memory is a multiple of it */
+
 typedef struct gm_stream gm_stream;
 
-/* Allocates slots and starts threads. GM_EDEVICE when memory does not suffice. Not collective. */
+/* Allocates the first slot and starts threads. GM_EDEVICE when memory does not suffice. Not collective. */
 int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream);
 void gm_stream_close(gm_stream *stream); /* takes NULL */
 

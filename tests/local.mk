@@ -28,7 +28,8 @@ GM_TESTS = \
 # More arithmetic than valgrind gets through.
 GM_TESTS_HEAVY = \
 	tests/kernels_product \
-	tests/matmul_fault
+	tests/matmul_fault \
+	tests/matmul_staged
 
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
@@ -104,6 +105,8 @@ tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
 tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
 tests_kernels_unpack_SOURCES = tests/kernels_unpack.c tests/kernels_each.h
 tests_matmul_fault_SOURCES = tests/matmul_fault.c
+tests_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_matmul_staged_SOURCES = tests/matmul_staged.c tests/slow_device.c tests/slow_device.h
 tests_options_SOURCES = tests/options.c
 tests_plan_SOURCES = tests/plan.c
 tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
