@@ -177,11 +177,14 @@ typedef struct rows {
 static int write_mapped(gm_output *output, int64_t offset, const rows *r)
 {
     char *to = output->map + offset;
+    int64_t begin = offset / PAGE * PAGE, end = offset + (r->count - 1) * r->step + (int64_t)r->bytes;
 
-    if (offset < 0 || (uint64_t)(offset + (r->count - 1) * r->step) + r->bytes > output->map_bytes)
+    if (offset < 0 || (uint64_t)end > output->map_bytes)
         return gm_fail(GM_EINTERNAL, "%s: %zu bytes at offset %" PRId64 " lie outside the file", output->record.file, r->bytes, offset);
     for (int64_t i = 0; i < r->count; i++)
         memcpy(to + i * r->step, r->src + (size_t)i * r->pitch, r->bytes);
+    /* The file has it now. To forget all pages of a large mapping at its end takes long: each thread does so for what it has written. */
+    madvise(output->map + begin, (size_t)(end - begin), MADV_DONTNEED);
     return GM_OK;
 }
 
@@ -211,7 +214,8 @@ static int write_rows(gm_output *output, int file, int64_t offset, const rows *r
 
     atomic_store(&output->target[file].dirty, 1);
     if (file == AT_FILE && output->record.space)
-        status = gm_space_wait(&output->record, output->target[file].bytes.fd, offset + (r->count - 1) * r->step + (int64_t)r->bytes, &output->there);
+        status = gm_space_wait(&output->record, output->target[file].bytes.fd, offset + (r->count - 1) * r->step + (int64_t)r->bytes,
+                               &output->there);
     if (status)
         return status;
     if (file == AT_FILE && output->map)

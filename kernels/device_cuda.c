@@ -204,7 +204,8 @@ static int cuda_pin(gm_device *device, size_t bytes, void **out)
     int status = gm_ledger_charge(&device->pinned, bytes);
     if (status != GM_OK)
         return status;
-    cudaError_t error = cudaHostAlloc(out, bytes > 0 ? bytes : 1, cudaHostAllocPortable);
+    *out = gm_cuda_pages_alloc(device, bytes);
+    cudaError_t error = *out != NULL ? cudaSuccess : cudaHostAlloc(out, bytes > 0 ? bytes : 1, cudaHostAllocPortable);
     if (error != cudaSuccess) {
         gm_ledger_release(&device->pinned, NULL);
         *out = NULL;
@@ -219,7 +220,8 @@ static void cuda_unpin(gm_device *device, void *memory)
 {
     if (memory != NULL) {
         gm_ledger_release(&device->pinned, memory);
-        cudaFreeHost(memory);
+        if (!gm_cuda_pages_free(device, memory))
+            cudaFreeHost(memory);
     }
 }
 

@@ -41,7 +41,7 @@ GM_CUDA_DEPS = $(GM_CUDA_KERNELS:.cu=.d)
 MOSTLYCLEANFILES += $(GM_CUDA_DEPS)
 
 if HAVE_CUDA
-kernels_libgmkernels_a_SOURCES += kernels/device_cuda.c kernels/measure_cuda.c kernels/rival_cuda.c $(GM_CUDA_KERNELS)
+kernels_libgmkernels_a_SOURCES += kernels/device_cuda.c kernels/measure_cuda.c kernels/pages_cuda.c kernels/rival_cuda.c $(GM_CUDA_KERNELS)
 -include $(GM_CUDA_DEPS)
 else
 kernels_libgmkernels_a_SOURCES += kernels/device_cuda_none.c

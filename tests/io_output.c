@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -521,6 +522,94 @@ static void check_full_mount(void)
         umount(folder);
 }
 
+static void *fill(void *status)
+{
+    *(int *)status = gm_output_fill(&record);
+    return NULL;
+}
+
+/* Space that comes behind: written from the end, so that the first one to write waits the longest. */
+static void check_behind(void)
+{
+    static const int64_t large[2] = {21000, 1000};
+    const gm_way ways[] = {GM_WAY_ALLOCATED, GM_WAY_MAPPED, GM_WAY_DIRECT};
+    double *row = malloc((size_t)large[1] * sizeof *row), first[2] = {-1, -1};
+    gm_output *output;
+    gm_dataset dataset;
+    gm_reader *reader;
+    char title[64];
+
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        pthread_t thread;
+        int filled = -1;
+
+        start("behind.h5", 1);
+        add("/C", GM_F64, 2, large);
+        record.way = ways[w];
+        record.behind = 1;
+        record.hosts = 1;
+        snprintf(title, sizeof title, "space that comes behind, %s", gm_way_name(ways[w]));
+        if (!works(ways[w])) {
+            tap_skip("not on this file system", "%s", title);
+            continue;
+        }
+        record.way = ways[w];
+        int status = gm_output_create(&record) || gm_output_open(&record, &output);
+        tap_ok(!status && record.space > large[0] * large[1] * 8, "%s: it is to come", title);
+        pthread_create(&thread, NULL, fill, &filled);
+        for (int64_t i = large[0]; i-- > 0 && !status;) {
+            for (int64_t j = 0; j < large[1]; j++)
+                row[j] = (double)(i * large[1] + j);
+            status = gm_output_write(output, 0, i, 1, 0, large[1], row, 0);
+        }
+        pthread_join(thread, NULL);
+        succeeds(status || filled || gm_output_close(output, NULL) || gm_output_finish(&record, NULL, 0, NULL), title);
+        status = gm_describe(own("behind.h5"), NULL, &dataset) || gm_reader_open(&dataset, &reader);
+        for (int64_t i = 0; i < large[0] && !status; i += 997) {
+            status = gm_reader_read(reader, i, 1, 0, 2, first, sizeof first) || first[1] != (double)(i * large[1] + 1);
+        }
+        if (succeeds(status, "and read back"))
+            gm_reader_close(reader);
+    }
+    unlink(own("behind.h5"));
+    free(row);
+}
+
+/* Space that ends behind the first slice: who waits for more fails as well, and no file is left. */
+static void check_behind_full(void)
+{
+    static const int64_t large[2] = {21000, 1000};
+    const char *folder = own("mount");
+    double row[1000] = {0};
+    gm_output *output = NULL;
+
+    mkdir(folder, 0777);
+    if (mount("tmpfs", folder, "tmpfs", 0, "size=100m")) {
+        tap_skip("no file system can be mounted here", "space that ends");
+        return;
+    }
+    for (gm_way way = GM_WAY_ALLOCATED; way <= GM_WAY_MAPPED; way++) {
+        pthread_t thread;
+        int filled = -1;
+
+        start("mount/c.h5", 0);
+        add("/C", GM_F64, 2, large);
+        record.way = way;
+        record.behind = 1;
+        succeeds(gm_output_create(&record) || gm_output_open(&record, &output), "there is space for the beginning");
+        succeeds(gm_output_write(output, 0, 0, 1, 0, 1000, row, 0), "which can be written");
+        pthread_create(&thread, NULL, fill, &filled);
+        fails(gm_output_write(output, 0, 20999, 1, 0, 1000, row, 0), GM_EOUTPUT, "c.h5: no space for 16", "not the end");
+        pthread_join(thread, NULL);
+        tap_ok(filled == GM_EOUTPUT, "the space ended");
+        gm_error_clear();
+        gm_output_close(output, NULL);
+        gm_output_discard(&record);
+        tap_ok(count_files_in(folder, "c.h5") == 0, "nothing is left of it");
+    }
+    umount(folder);
+}
+
 static void check_force(void)
 {
     static const int64_t vector[1] = {10};
@@ -733,7 +822,9 @@ int main(void)
     for (int fd = 0; fd < 256; fd++)
         after += fcntl(fd, F_GETFD) >= 0;
     tap_ok(before == after, "no file is left open");
+    check_behind();
     check_full_mount();
+    check_behind_full();
     check_full(); /* last: libhdf5 does not let go of a file that it could not close */
     return tap_done();
 }
