@@ -5,6 +5,8 @@
 #include "io/h5.h"
 #include "io/output.h"
 
+#include <pthread.h>
+
 /* Is there a scratch file? */
 int gm_output_has_scratch(const gm_output_record *record);
 
@@ -63,8 +65,14 @@ int gm_space_allocate(int fd, int64_t from, int64_t to);
  * none of that kind, the plain way does. */
 int gm_space_prepare(gm_output_record *record, int fd);
 
-/* Waits until the file has its space up to end; *there: how far that was when it was last looked at. */
-int gm_space_wait(const gm_output_record *record, int fd, int64_t end, _Atomic int64_t *there);
+/* How far a file's space was when this process last looked at it; one thread does so for all. */
+typedef struct gm_space_seen {
+    _Atomic int64_t end;
+    pthread_mutex_t looking;
+} gm_space_seen;
+
+/* Waits until the file has its space up to end. */
+int gm_space_wait(const gm_output_record *record, int fd, int64_t end, gm_space_seen *seen);
 
 /* The message that there is no space. Returns GM_EOUTPUT. */
 int gm_space_fail(const gm_output_record *record, const char *why);

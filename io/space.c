@@ -3,7 +3,7 @@
 #define _GNU_SOURCE 1 /* fallocate */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -87,19 +87,31 @@ int gm_output_fill(const gm_output_record *record)
     return status;
 }
 
-int gm_space_wait(const gm_output_record *record, int fd, int64_t end, _Atomic int64_t *there)
+/* One look at the file. Many threads that look at it would hold up the one that gives it its space. */
+static int look(const gm_output_record *record, int fd, int64_t end, gm_space_seen *seen)
 {
-    const struct timespec moment = {0, 200 * 1000};
+    const struct timespec moment = {0, 500 * 1000};
     struct stat st;
 
-    while (*there < gm_min(end, record->space)) {
-        if (fstat(fd, &st))
-            return gm_fail(GM_EOUTPUT, "%s: its size cannot be found out: %s", record->file, strerror(errno));
-        if (st.st_nlink == 0)
-            return gm_space_fail(record, "it was taken back");
-        *there = st.st_size;
-        if (st.st_size < end)
-            nanosleep(&moment, NULL);
-    }
+    if (fstat(fd, &st))
+        return gm_fail(GM_EOUTPUT, "%s: its size cannot be found out: %s", record->file, strerror(errno));
+    if (st.st_nlink == 0)
+        return gm_space_fail(record, "it was taken back");
+    seen->end = st.st_size;
+    if (st.st_size < end)
+        nanosleep(&moment, NULL);
     return GM_OK;
+}
+
+int gm_space_wait(const gm_output_record *record, int fd, int64_t end, gm_space_seen *seen)
+{
+    int status = GM_OK;
+
+    while (!status && seen->end < gm_min(end, record->space)) {
+        pthread_mutex_lock(&seen->looking);
+        if (seen->end < end)
+            status = look(record, fd, end, seen);
+        pthread_mutex_unlock(&seen->looking);
+    }
+    return status;
 }

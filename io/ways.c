@@ -21,7 +21,7 @@
 
 enum { BLOCK = 1 << 19, BLOCKS = 32, ROUNDS = 2, THREADS_MAX = 16 };
 static const int64_t probe_from = INT64_C(256) << 20, parts_from = INT64_C(4) << 30;
-static const double try_seconds = 0.006, clearly = 1.05, parts_gain = 2;
+static const double try_seconds = 0.004, clearly = 1.05, parts_gain = 2;
 
 const char *gm_way_name(gm_way way)
 {

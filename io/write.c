@@ -33,7 +33,7 @@ struct gm_output {
     gm_bytes direct; /* AT_FILE past the page cache; descriptor -1: not so */
     char *map;       /* AT_FILE in memory; NULL: not so */
     size_t map_bytes;
-    _Atomic int64_t there; /* bytes of AT_FILE that have their space */
+    gm_space_seen space; /* of AT_FILE */
 };
 
 static const char *path_of(const gm_output_record *record, int file, char *path)
@@ -89,6 +89,7 @@ int gm_output_open(const gm_output_record *record, gm_output **out)
     output->record = *record;
     for (int i = 0; i < record->datasets; i++)
         needed = gm_add_sat(needed, gm_output_bytes(&record->dataset[i]));
+    pthread_mutex_init(&output->space.looking, NULL);
     output->direct = (gm_bytes){-1, GM_EOUTPUT, output->record.file, needed, NULL};
     for (int file = 0; file < FILES; file++)
         output->target[file].bytes = output->direct;
@@ -139,6 +140,7 @@ int gm_output_close(gm_output *output, double *sync_seconds)
 
         status = status ? status : closed;
     }
+    pthread_mutex_destroy(&output->space.looking);
     free(output);
     return status;
 }
@@ -215,7 +217,7 @@ static int write_rows(gm_output *output, int file, int64_t offset, const rows *r
     atomic_store(&output->target[file].dirty, 1);
     if (file == AT_FILE && output->record.space)
         status = gm_space_wait(&output->record, output->target[file].bytes.fd, offset + (r->count - 1) * r->step + (int64_t)r->bytes,
-                               &output->there);
+                               &output->space);
     if (status)
         return status;
     if (file == AT_FILE && output->map)
