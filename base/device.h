@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/precision.h"
+#include "base/statistics.h"
 #include "base/status.h"
 
 #ifdef __cplusplus
@@ -125,6 +126,44 @@ typedef struct gm_probe_call {
     double *s, *s_abs, *s_sq;
 } gm_probe_call;
 
+/* What a reduction is to find out; count and nan always. What is not wanted is left 0. */
+enum {
+    GM_WANT_SUM = 1,
+    GM_WANT_SQUARES = 2,
+    GM_WANT_SPREAD = 4, /* floats: shift, dsum, dsumsq. Integers have their variance from sum and sumsq and take no notice. */
+    GM_WANT_RANGE = 8,  /* min, max */
+    GM_WANT_ARG = 16    /* argmin, argmax, argnan; only with GM_WANT_RANGE */
+};
+
+/* Leaves of contiguous segments (base/statistics.h), one record each. Leaf i of the call is leaf `first + i` of the whole: with
+ * per = ceil(segment / gm_leaf_length(type)), leaf (first + i) % per of segment (first + i) / per. */
+typedef struct gm_rows_call {
+    const void *src; /* device memory: the elements of these leaves, one behind the other, in file bytes; aligned as an element only */
+    gm_dtype type;
+    int swap;
+    int64_t first, leaves;
+    int64_t segment; /* elements of a segment; the last leaf of each is the shorter one */
+    unsigned want;
+    gm_moments *out; /* [leaves], device memory */
+} gm_rows_call;
+
+/* Rows [row0, row0 + rows) of n, of cols columns: each column is walked on from its open record, in the order of the rows. A leaf (GM_LEAF_COLUMN rows,
+ * by row number) that ends here folds into the column's total, and its record is cleared: the bits are the same however the rows are cut into calls. */
+typedef struct gm_columns_call {
+    int64_t rows, cols, row0;
+    const void *src; /* [rows][cols] file bytes, aligned as an element only */
+    size_t pitch;    /* bytes from row to row; a multiple of an element */
+    gm_dtype type;
+    int swap;
+    unsigned want;
+    int begin;         /* the first call of these columns: open and total are begun, what they hold is not read */
+    int end;           /* the last one: the open leaf is closed as well */
+    gm_moments *open;  /* [cols], device memory, as the next two */
+    gm_total *total;   /* [cols] */
+    gm_moments *scratch; /* [scratch_count] for partial leaves, where few columns of many rows leave the device idle; may be NULL */
+    int64_t scratch_count;
+} gm_columns_call;
+
 typedef struct gm_device_ops {
     const char *kind; /* "cpu", "cuda" */
     int unified;      /* device memory is host memory: the program may pass host pointers and skip copies */
@@ -168,6 +207,8 @@ typedef struct gm_device_ops {
     int (*fold)(gm_queue *queue, const gm_fold_call *call);
     int (*finish)(gm_queue *queue, const gm_finish_call *call);
     int (*probe)(gm_queue *queue, const gm_probe_call *call);
+    int (*reduce_rows)(gm_queue *queue, const gm_rows_call *call);
+    int (*reduce_columns)(gm_queue *queue, const gm_columns_call *call);
 
     const struct gm_measure_ops *measure; /* what only measuring needs (base/measure.h); NULL: nothing of it */
 } gm_device_ops;

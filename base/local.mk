@@ -3,6 +3,7 @@ noinst_LIBRARIES += base/libgmbase.a
 GM_LIBS += base/libgmbase.a
 
 base_libgmbase_a_SOURCES = \
+	base/both.h \
 	base/clock.h \
 	base/device.h \
 	base/dtype.c \
@@ -20,6 +21,8 @@ base_libgmbase_a_SOURCES = \
 	base/random.h \
 	base/size.c \
 	base/size.h \
+	base/statistics.c \
+	base/statistics.h \
 	base/status.c \
 	base/status.def \
 	base/status.h

@@ -8,13 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/both.h"
 #include "base/dtype.h"
-
-#ifdef __CUDACC__
-#define GM_HD static __host__ __device__ inline
-#else
-#define GM_HD static inline
-#endif
 
 typedef uint8_t gm_raw1;
 typedef uint16_t gm_raw2;

@@ -1,0 +1,218 @@
+/* statistics.h - sums, extremes and counts of elements: the records that devices make of them, and how these fold.
+ *
+ * Data are cut into leaves by index; a device makes one gm_moments of each, whose bits depend on the leaf's elements alone. Leaves fold
+ * into a gm_total in the order of their index. Of integers everything is exact, in any order.
+ *
+ * A contiguous segment has leaves of gm_leaf_length() elements; GM_NODE of them fold into a node, the nodes into the segment's total. Inside a
+ * leaf of floats lane j of GM_LANES sums elements j, j + GM_LANES, ... in this order; then lane j takes lane j + w, for w = 64, 32, ... 1 in turn.
+ * A column that lies across rows has leaves of GM_LEAF_COLUMN elements, each summed one by one; they fold into the column's total, without nodes.
+ *
+ * Sums begin at +0, so an element that is left out and one that is 0 or -0 do the same to them. */
+#ifndef GM_BASE_STATISTICS_H
+#define GM_BASE_STATISTICS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/both.h"
+#include "base/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    GM_LEAF_FLOAT = 8192,
+    GM_LEAF_WHOLE = 65536, /* integers */
+    GM_LEAF_COLUMN = 64,
+    GM_LANES = 128,
+    GM_NODE = 64 /* leaves */
+};
+
+/* Elements of a leaf of a contiguous segment. */
+int64_t gm_leaf_length(gm_dtype type);
+
+/* Of one leaf. */
+typedef struct gm_moments {
+    uint64_t count, nan; /* elements taken; NaN, which are left out of all that follows */
+    uint64_t min, max;   /* values, -0 below +0: integers widened to 64 bits, floats as bits of float64; 0 when count is 0 */
+    int64_t argmin, argmax, argnan; /* index inside the segment or column of the first that equals min, max (-0 == +0), or is NaN; -1: none */
+    union {
+        double real[5];    /* sum of x, of x^2; shift: the leaf's first finite element (of a column: its first that is no NaN, if that is finite), or
+                            * 0; sum of x - shift, of (x - shift)^2. Squares are added by fma. */
+        uint64_t whole[5]; /* sum: 128 bits in two's complement, low word first; then the sum of squares: 192 bits */
+    } sum;
+} gm_moments;
+
+enum { GM_REAL_SUM, GM_REAL_SQUARES, GM_REAL_SHIFT, GM_REAL_SHIFTED_SUM, GM_REAL_SHIFTED_SQUARES }; /* real[] */
+enum { GM_WHOLE_SUM = 0, GM_WHOLE_SQUARES = 2 };                                                          /* whole[] */
+
+/* A sum of two float64, |low| <= ulp(high) / 2; low is 0 when high is not finite. */
+typedef struct gm_double2 {
+    double high, low;
+} gm_double2;
+
+/* Of any number of leaves, in order. */
+typedef struct gm_total {
+    uint64_t count, nan, min, max;
+    int64_t argmin, argmax, argnan;
+    union {
+        struct {
+            gm_double2 sum, squares, mean, spread; /* spread: sum of (x - mean)^2 */
+        } real;
+        uint64_t whole[5]; /* as in gm_moments */
+    } sum;
+} gm_total;
+
+GM_HD gm_double2 gm_double2_add(gm_double2 a, gm_double2 b)
+{
+    gm_double2 sum = {a.high + b.high, 0};
+    double part = sum.high - a.high;
+    double lost = (a.high - (sum.high - part)) + (b.high - part) + (a.low + b.low);
+    double high = sum.high + lost;
+    if (!(fabs(high) <= 1.7976931348623157e308)) /* nothing to correct: what is lost from an infinity is no number */
+        return sum;
+    sum.low = lost - (high - sum.high);
+    sum.high = high;
+    return sum;
+}
+
+GM_HD gm_double2 gm_double2_of(double high, double low)
+{
+    gm_double2 value = {high, low};
+    return value;
+}
+
+/* a += b, words of two's complement, lowest first. */
+GM_HD void gm_words_add(uint64_t *a, const uint64_t *b, int words)
+{
+    uint64_t carry = 0;
+    for (int i = 0; i < words; i++) {
+        uint64_t sum = a[i] + b[i], more = sum + carry;
+        carry = (uint64_t)(sum < b[i]) | (uint64_t)(more < carry);
+        a[i] = more;
+    }
+}
+
+/* Is value a less than b, and are they equal as numbers? min and max of the records above; -0 is less than +0, and equal to it. */
+GM_HD int gm_moment_less(gm_dtype_kind kind, uint64_t a, uint64_t b)
+{
+    uint64_t top = (uint64_t)1 << 63;
+    if (kind == GM_UNSIGNED)
+        return a < b;
+    if (kind == GM_FLOAT) { /* as integers, the negative ones turned round */
+        a = a & top ? ~a ^ top : a;
+        b = b & top ? ~b ^ top : b;
+    }
+    return (a ^ top) < (b ^ top);
+}
+
+GM_HD int gm_moment_equal(gm_dtype_kind kind, uint64_t a, uint64_t b)
+{
+    return a == b || (kind == GM_FLOAT && (a | b) << 1 == 0);
+}
+
+/* The start of a record, and of a total. */
+GM_HD void gm_moments_begin(gm_moments *m)
+{
+    memset(m, 0, sizeof *m);
+    m->argmin = m->argmax = m->argnan = -1;
+}
+
+GM_HD void gm_total_begin(gm_total *t)
+{
+    memset(t, 0, sizeof *t);
+    t->argmin = t->argmax = t->argnan = -1;
+}
+
+/* min, max and where they are; of equal ones the first place, and -0 as the smaller. */
+GM_HD void gm_total_merge_range(gm_total *t, const gm_total *next, gm_dtype_kind kind)
+{
+    if (t->count == 0 || !gm_moment_equal(kind, t->min, next->min)) {
+        if (t->count == 0 || gm_moment_less(kind, next->min, t->min)) {
+            t->min = next->min;
+            t->argmin = next->argmin;
+        }
+    } else if (gm_moment_less(kind, next->min, t->min)) {
+        t->min = next->min;
+    }
+    if (t->count == 0 || !gm_moment_equal(kind, t->max, next->max)) {
+        if (t->count == 0 || gm_moment_less(kind, t->max, next->max)) {
+            t->max = next->max;
+            t->argmax = next->argmax;
+        }
+    } else if (gm_moment_less(kind, t->max, next->max)) {
+        t->max = next->max;
+    }
+}
+
+/* Means and spreads of two sets: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+ * variances", COMPSTAT 1982. Both sets have elements. */
+GM_HD void gm_total_merge_spread(gm_total *t, const gm_total *next)
+{
+    double a = (double)t->count, b = (double)next->count, share = b / (a + b);
+    double apart = (next->sum.real.mean.high - t->sum.real.mean.high) + (next->sum.real.mean.low - t->sum.real.mean.low);
+    t->sum.real.mean = gm_double2_add(t->sum.real.mean, gm_double2_of(apart * share, 0));
+    t->sum.real.spread = gm_double2_add(gm_double2_add(t->sum.real.spread, next->sum.real.spread), gm_double2_of(apart * apart * (a * share), 0));
+}
+
+/* total becomes that of its elements and, behind them, those of next. */
+GM_HD void gm_total_merge(gm_total *t, const gm_total *next, gm_dtype_kind kind)
+{
+    if (t->argnan < 0)
+        t->argnan = next->argnan;
+    t->nan += next->nan;
+    if (next->count == 0)
+        return;
+    gm_total_merge_range(t, next, kind);
+    if (kind != GM_FLOAT) {
+        gm_words_add(t->sum.whole + GM_WHOLE_SUM, next->sum.whole + GM_WHOLE_SUM, 2);
+        gm_words_add(t->sum.whole + GM_WHOLE_SQUARES, next->sum.whole + GM_WHOLE_SQUARES, 3);
+    } else if (t->count == 0) {
+        t->sum = next->sum;
+    } else {
+        t->sum.real.sum = gm_double2_add(t->sum.real.sum, next->sum.real.sum);
+        t->sum.real.squares = gm_double2_add(t->sum.real.squares, next->sum.real.squares);
+        gm_total_merge_spread(t, next);
+    }
+    t->count += next->count;
+}
+
+/* The total of one leaf. */
+GM_HD void gm_total_of(gm_total *t, const gm_moments *m, gm_dtype_kind kind)
+{
+    gm_total_begin(t);
+    t->count = m->count;
+    t->nan = m->nan;
+    t->min = m->min;
+    t->max = m->max;
+    t->argmin = m->argmin;
+    t->argmax = m->argmax;
+    t->argnan = m->argnan;
+    if (kind != GM_FLOAT) {
+        for (int i = 0; i < 5; i++)
+            t->sum.whole[i] = m->sum.whole[i];
+    } else if (m->count > 0) {
+        double n = (double)m->count, offset = m->sum.real[GM_REAL_SHIFTED_SUM] / n;
+        double spread = fma(-offset, m->sum.real[GM_REAL_SHIFTED_SUM], m->sum.real[GM_REAL_SHIFTED_SQUARES]);
+        t->sum.real.sum.high = m->sum.real[GM_REAL_SUM];
+        t->sum.real.squares.high = m->sum.real[GM_REAL_SQUARES];
+        t->sum.real.mean = gm_double2_add(gm_double2_of(m->sum.real[GM_REAL_SHIFT], 0),
+                                          gm_double2_of(offset, fma(-offset, n, m->sum.real[GM_REAL_SHIFTED_SUM]) / n));
+        t->sum.real.spread.high = spread < 0 ? 0 : spread;
+    }
+}
+
+/* One more leaf. */
+GM_HD void gm_total_add(gm_total *t, const gm_moments *m, gm_dtype_kind kind)
+{
+    gm_total leaf;
+    gm_total_of(&leaf, m, kind);
+    gm_total_merge(t, &leaf, kind);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
