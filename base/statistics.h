@@ -126,25 +126,16 @@ GM_HD void gm_total_begin(gm_total *t)
     t->argmin = t->argmax = t->argnan = -1;
 }
 
-/* min, max and where they are; of equal ones the first place, and -0 as the smaller. */
-GM_HD void gm_total_merge_range(gm_total *t, const gm_total *next, gm_dtype_kind kind)
+/* A minimum (is_max 0) or maximum and where it is take another one from further on; of equal ones the first place, and -0 as the smaller.
+ * empty: there is none yet. */
+GM_HD void gm_extreme_merge(gm_dtype_kind kind, int is_max, int empty, uint64_t *value, int64_t *arg, uint64_t next, int64_t next_arg)
 {
-    if (t->count == 0 || !gm_moment_equal(kind, t->min, next->min)) {
-        if (t->count == 0 || gm_moment_less(kind, next->min, t->min)) {
-            t->min = next->min;
-            t->argmin = next->argmin;
-        }
-    } else if (gm_moment_less(kind, next->min, t->min)) {
-        t->min = next->min;
-    }
-    if (t->count == 0 || !gm_moment_equal(kind, t->max, next->max)) {
-        if (t->count == 0 || gm_moment_less(kind, t->max, next->max)) {
-            t->max = next->max;
-            t->argmax = next->argmax;
-        }
-    } else if (gm_moment_less(kind, t->max, next->max)) {
-        t->max = next->max;
-    }
+    int better = is_max ? gm_moment_less(kind, *value, next) : gm_moment_less(kind, next, *value);
+    if (!empty && !better)
+        return;
+    if (empty || !gm_moment_equal(kind, *value, next))
+        *arg = next_arg;
+    *value = next;
 }
 
 /* Means and spreads of two sets: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
@@ -165,7 +156,8 @@ GM_HD void gm_total_merge(gm_total *t, const gm_total *next, gm_dtype_kind kind)
     t->nan += next->nan;
     if (next->count == 0)
         return;
-    gm_total_merge_range(t, next, kind);
+    gm_extreme_merge(kind, 0, t->count == 0, &t->min, &t->argmin, next->min, next->argmin);
+    gm_extreme_merge(kind, 1, t->count == 0, &t->max, &t->argmax, next->max, next->argmax);
     if (kind != GM_FLOAT) {
         gm_words_add(t->sum.whole + GM_WHOLE_SUM, next->sum.whole + GM_WHOLE_SUM, 2);
         gm_words_add(t->sum.whole + GM_WHOLE_SQUARES, next->sum.whole + GM_WHOLE_SQUARES, 3);

@@ -249,6 +249,16 @@ static int cpu_probe(gm_queue *queue, const gm_probe_call *call)
     return gm_cpu_probe(queue->device->threads, call);
 }
 
+static int cpu_reduce_rows(gm_queue *queue, const gm_rows_call *call)
+{
+    return gm_cpu_reduce_rows(queue->device->threads, call);
+}
+
+static int cpu_reduce_columns(gm_queue *queue, const gm_columns_call *call)
+{
+    return gm_cpu_reduce_columns(queue->device->threads, call);
+}
+
 const gm_device_ops gm_device_cpu = {
     .kind = "cpu",
     .unified = 1,
@@ -278,5 +288,7 @@ const gm_device_ops gm_device_cpu = {
     .fold = cpu_fold,
     .finish = cpu_finish,
     .probe = cpu_probe,
+    .reduce_rows = cpu_reduce_rows,
+    .reduce_columns = cpu_reduce_columns,
     .measure = &gm_cpu_measure,
 };

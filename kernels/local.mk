@@ -22,6 +22,12 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/measure_cpu.c \
 	kernels/probe_cpu.c \
 	kernels/random_cpu.c \
+	kernels/reduce.h \
+	kernels/reduce_columns_cpu.c \
+	kernels/reduce_columns_loops.h \
+	kernels/reduce_cpu.c \
+	kernels/reduce_cpu.h \
+	kernels/reduce_loops.h \
 	kernels/reference_cpu.c \
 	kernels/unpack_cpu.c \
 	kernels/versions.c
