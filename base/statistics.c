@@ -1,6 +1,426 @@
+/* Totals to statistics. Those of integers are ratios, and roots of ratios, of whole numbers of up to 320 bits, each rounded once: by long double where
+ * that cannot be a matter of its own rounding, else bit by bit. */
 #include "base/statistics.h"
+
+#include "base/device.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+_Static_assert(LDBL_MANT_DIG >= 64, "long double holds 64-bit integers");
+
+enum { WORDS = 6 }; /* of a wide number */
+typedef struct wide {
+    uint64_t word[WORDS]; /* lowest first */
+} wide;
 
 int64_t gm_leaf_length(gm_dtype type)
 {
     return gm_dtype_get_kind(type) == GM_FLOAT ? GM_LEAF_FLOAT : GM_LEAF_WHOLE;
+}
+
+static const char *const names[GM_STATISTICS] = {
+    [GM_STAT_COUNT] = "count", [GM_STAT_NAN] = "nan", [GM_STAT_MIN] = "min",   [GM_STAT_MAX] = "max",   [GM_STAT_SUM] = "sum",       [GM_STAT_SUMSQ] = "sumsq",
+    [GM_STAT_MEAN] = "mean",   [GM_STAT_VAR] = "var", [GM_STAT_STD] = "std",   [GM_STAT_NORM] = "norm", [GM_STAT_ARGMIN] = "argmin", [GM_STAT_ARGMAX] = "argmax",
+};
+
+const char *gm_statistic_name(gm_statistic statistic)
+{
+    return names[statistic];
+}
+
+gm_statistic gm_statistic_find(const char *name, size_t length)
+{
+    int i = 0;
+    while (i < GM_STATISTICS && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0))
+        i++;
+    return (gm_statistic)i;
+}
+
+unsigned gm_statistic_want(gm_statistic statistic, gm_dtype type)
+{
+    static const unsigned wants[GM_STATISTICS] = {
+        [GM_STAT_MIN] = GM_WANT_RANGE,   [GM_STAT_MAX] = GM_WANT_RANGE,    [GM_STAT_SUM] = GM_WANT_SUM,
+        [GM_STAT_SUMSQ] = GM_WANT_SQUARES, [GM_STAT_MEAN] = GM_WANT_SUM,   [GM_STAT_VAR] = GM_WANT_SPREAD, [GM_STAT_STD] = GM_WANT_SPREAD,
+        [GM_STAT_NORM] = GM_WANT_SQUARES, [GM_STAT_ARGMIN] = GM_WANT_RANGE | GM_WANT_ARG, [GM_STAT_ARGMAX] = GM_WANT_RANGE | GM_WANT_ARG,
+    };
+    if (wants[statistic] == GM_WANT_SPREAD && gm_dtype_get_kind(type) != GM_FLOAT)
+        return GM_WANT_SUM | GM_WANT_SQUARES;
+    return wants[statistic];
+}
+
+/* --- Wide numbers --- */
+
+static wide wide_of(const uint64_t *words, int count)
+{
+    wide w = {{0}};
+    memcpy(w.word, words, (size_t)count * sizeof *words);
+    return w;
+}
+
+static wide times(const wide *a, const wide *b)
+{
+    wide product = {{0}};
+    for (int i = 0; i < WORDS; i++) {
+        uint64_t carry = 0;
+        for (int j = 0; i + j < WORDS; j++) {
+            unsigned __int128 sum = (unsigned __int128)a->word[i] * b->word[j] + product.word[i + j] + carry;
+            product.word[i + j] = (uint64_t)sum;
+            carry = (uint64_t)(sum >> 64);
+        }
+    }
+    return product;
+}
+
+static int less(const wide *a, const wide *b)
+{
+    for (int i = WORDS; i-- > 0;)
+        if (a->word[i] != b->word[i])
+            return a->word[i] < b->word[i];
+    return 0;
+}
+
+/* a -= b, which is not the greater one. */
+static void subtract(wide *a, const wide *b)
+{
+    uint64_t borrow = 0;
+    for (int i = 0; i < WORDS; i++) {
+        uint64_t part = a->word[i] - b->word[i], all = part - borrow;
+        borrow = (uint64_t)(a->word[i] < b->word[i]) | (uint64_t)(part < borrow);
+        a->word[i] = all;
+    }
+}
+
+/* The other sign, in two's complement. */
+static void negate(uint64_t *words, int count)
+{
+    uint64_t one = 1;
+    for (int i = 0; i < count; i++) {
+        words[i] = ~words[i] + one;
+        one = one && words[i] == 0;
+    }
+}
+
+static int bits(const wide *a)
+{
+    for (int i = WORDS; i-- > 0;)
+        if (a->word[i])
+            return 64 * i + 64 - __builtin_clzll(a->word[i]);
+    return 0;
+}
+
+static int is_bit(const wide *a, int i)
+{
+    return i >= 0 && (int)(a->word[i / 64] >> i % 64 & 1);
+}
+
+static long double approximate(const wide *a)
+{
+    long double value = 0;
+    for (int i = WORDS; i-- > 0;)
+        value = value * 0x1p64L + (long double)a->word[i];
+    return value;
+}
+
+/* Does x, good to about 2^-60 of itself, round to one float64 only? */
+static int rounds_safely(long double x, double *value)
+{
+    *value = (double)(x - x * 0x1p-59L);
+    return *value == (double)(x + x * 0x1p-59L);
+}
+
+/* mantissa 2^exponent, with something behind it or not, to the nearest float64; mantissa has more than 54 bits. */
+static double round_bits(uint64_t mantissa, int inexact, int exponent)
+{
+    int surplus = 64 - __builtin_clzll(mantissa) - 53;
+    uint64_t kept = mantissa >> surplus, half = UINT64_C(1) << (surplus - 1), lost = mantissa & (2 * half - 1);
+    kept += lost > half || (lost == half && (inexact || kept & 1));
+    return ldexp((double)kept, exponent + surplus);
+}
+
+/* The first `digits` bits of a / b, from the one of weight 2^*exponent' down; returns them, *exponent is the weight of the last, *inexact: is there more?
+ * a is not 0. By long division: the bits of a come down one by one. */
+static unsigned __int128 divide(const wide *a, const wide *b, int digits, int even, int *exponent, int *inexact)
+{
+    unsigned __int128 quotient = 0;
+    wide rest = {{0}};
+    int got = 0, at = bits(a) - 1;
+    for (;; at--) {
+        for (int i = WORDS; i-- > 1;)
+            rest.word[i] = rest.word[i] << 1 | rest.word[i - 1] >> 63;
+        rest.word[0] = rest.word[0] << 1 | (uint64_t)is_bit(a, at);
+        int one = !less(&rest, b);
+        if (one)
+            subtract(&rest, b);
+        quotient = quotient << 1 | (unsigned)one;
+        got += got > 0 || one;
+        if (got >= digits && !(even && at % 2))
+            break;
+    }
+    *exponent = at;
+    *inexact = bits(&rest) > 0;
+    for (int i = 0; i < at; i++)
+        *inexact |= is_bit(a, i);
+    return quotient;
+}
+
+/* a / b to the nearest float64. */
+static double ratio(const wide *a, const wide *b)
+{
+    double value;
+    int exponent, inexact;
+    if (bits(a) == 0)
+        return 0;
+    if (rounds_safely(approximate(a) / approximate(b), &value))
+        return value;
+    uint64_t quotient = (uint64_t)divide(a, b, 60, 0, &exponent, &inexact);
+    return round_bits(quotient, inexact, exponent);
+}
+
+/* The square root of a / b to the nearest float64. */
+static double root_of_ratio(const wide *a, const wide *b)
+{
+    double value;
+    int exponent, inexact;
+    if (bits(a) == 0)
+        return 0;
+    if (rounds_safely(sqrtl(approximate(a) / approximate(b)), &value))
+        return value;
+    unsigned __int128 quotient = divide(a, b, 120, 1, &exponent, &inexact);
+    uint64_t root = 0;
+    for (int i = 60; i >= 0; i--) {
+        uint64_t next = root | UINT64_C(1) << i;
+        root = (unsigned __int128)next * next <= quotient ? next : root;
+    }
+    return round_bits(root, inexact || (unsigned __int128)root * root != quotient, exponent / 2);
+}
+
+/* --- Statistics --- */
+
+static gm_value real(double value)
+{
+    return (gm_value){.kind = GM_VALUE_REAL, .real = value == value ? value : (double)NAN};
+}
+
+static gm_value whole(uint64_t magnitude, int negative)
+{
+    return (gm_value){.kind = GM_VALUE_INTEGER, .negative = negative, .words = {magnitude}};
+}
+
+static gm_value place(int64_t index)
+{
+    return index < 0 ? whole(1, 1) : whole((uint64_t)index, 0);
+}
+
+static gm_value extreme(const gm_total *t, gm_dtype_kind kind, uint64_t bits_of)
+{
+    double value;
+    memcpy(&value, &bits_of, sizeof value);
+    if (t->count == 0)
+        return kind == GM_FLOAT ? real(NAN) : (gm_value){.kind = GM_VALUE_NONE};
+    if (kind == GM_FLOAT)
+        return real(value);
+    int negative = kind == GM_SIGNED && bits_of >> 63;
+    return whole(negative ? -bits_of : bits_of, negative);
+}
+
+/* (high + low) / n. */
+static double mean_of(gm_double2 sum, double n)
+{
+    double quotient = sum.high / n;
+    if (!(fabs(quotient) <= DBL_MAX))
+        return quotient;
+    return quotient + (fma(-quotient, n, sum.high) + sum.low) / n;
+}
+
+static gm_value of_floats(const gm_total *t, gm_statistic statistic)
+{
+    double n = (double)t->count, squares = t->sum.real.squares.high;
+    switch (statistic) {
+    case GM_STAT_SUM:
+        return real(t->sum.real.sum.high);
+    case GM_STAT_SUMSQ:
+        return real(squares);
+    case GM_STAT_MEAN:
+        return real(t->count ? mean_of(t->sum.real.sum, n) : NAN);
+    case GM_STAT_VAR:
+        return real(t->count ? mean_of(t->sum.real.spread, n) : NAN);
+    case GM_STAT_STD:
+        return real(t->count ? sqrt(mean_of(t->sum.real.spread, n)) : NAN);
+    default:
+        return real(sqrt(squares));
+    }
+}
+
+static gm_value of_integers(const gm_total *t, gm_dtype_kind kind, gm_statistic statistic)
+{
+    static const wide one = {{1}};
+    gm_value sum = {.kind = GM_VALUE_INTEGER, .words = {t->sum.whole[0], t->sum.whole[1]}}, squares = {.kind = GM_VALUE_INTEGER};
+    sum.negative = kind == GM_SIGNED && sum.words[1] >> 63;
+    if (sum.negative)
+        negate(sum.words, 2);
+    memcpy(squares.words, t->sum.whole + GM_WHOLE_SQUARES, sizeof squares.words);
+    wide n = wide_of(&t->count, 1), wide_sum = wide_of(sum.words, 2), wide_squares = wide_of(squares.words, 3);
+    if (statistic == GM_STAT_SUM)
+        return sum;
+    if (statistic == GM_STAT_SUMSQ)
+        return squares;
+    if (statistic == GM_STAT_NORM)
+        return real(root_of_ratio(&wide_squares, &one));
+    if (t->count == 0)
+        return real(NAN);
+    if (statistic == GM_STAT_MEAN)
+        return real((sum.negative ? -1 : 1) * ratio(&wide_sum, &n));
+    wide spread = times(&n, &wide_squares), square = times(&wide_sum, &wide_sum), n_square = times(&n, &n);
+    subtract(&spread, &square);
+    return real(statistic == GM_STAT_VAR ? ratio(&spread, &n_square) : root_of_ratio(&spread, &n_square));
+}
+
+gm_value gm_statistic_get(const gm_total *t, gm_dtype type, gm_statistic statistic, int propagate)
+{
+    gm_dtype_kind kind = gm_dtype_get_kind(type);
+    int spoilt = propagate && t->nan > 0;
+    switch (statistic) {
+    case GM_STAT_COUNT:
+        return whole(t->count + (spoilt ? t->nan : 0), 0);
+    case GM_STAT_NAN:
+        return whole(t->nan, 0);
+    case GM_STAT_ARGMIN:
+        return place(spoilt ? t->argnan : t->argmin);
+    case GM_STAT_ARGMAX:
+        return place(spoilt ? t->argnan : t->argmax);
+    default:
+        break;
+    }
+    if (spoilt)
+        return real(NAN);
+    if (statistic == GM_STAT_MIN || statistic == GM_STAT_MAX)
+        return extreme(t, kind, statistic == GM_STAT_MIN ? t->min : t->max);
+    return kind == GM_FLOAT ? of_floats(t, statistic) : of_integers(t, kind, statistic);
+}
+
+gm_dtype gm_statistic_type(gm_statistic statistic, gm_dtype type, int64_t n)
+{
+    gm_dtype_kind kind = gm_dtype_get_kind(type);
+    unsigned width = 8 * (unsigned)gm_dtype_size(type) - (kind == GM_SIGNED); /* magnitudes are below 2^width, or that itself */
+    unsigned __int128 count = (unsigned __int128)(n > 0 ? n : 0), limit = (unsigned __int128)1 << 64;
+    unsigned __int128 most = ((unsigned __int128)1 << width) - (kind == GM_UNSIGNED);
+    switch (statistic) {
+    case GM_STAT_COUNT:
+    case GM_STAT_NAN:
+        return GM_U64;
+    case GM_STAT_MIN:
+    case GM_STAT_MAX:
+        return type;
+    case GM_STAT_ARGMIN:
+    case GM_STAT_ARGMAX:
+        return GM_I64;
+    case GM_STAT_SUM:
+        if (kind == GM_SIGNED && count * most <= limit / 2)
+            return GM_I64;
+        return kind == GM_UNSIGNED && count * most < limit ? GM_U64 : GM_F64;
+    case GM_STAT_SUMSQ:
+        if (kind == GM_FLOAT || most * most >= limit || (count > 0 && most * most > (limit - 1) / count))
+            return GM_F64;
+        return GM_U64;
+    default:
+        return GM_F64;
+    }
+}
+
+/* As float64, to nearest. */
+static double as_real(const gm_value *value)
+{
+    static const wide one = {{1}};
+    wide magnitude = wide_of(value->words, 3);
+    if (value->kind == GM_VALUE_REAL)
+        return value->real;
+    return value->kind == GM_VALUE_NONE ? (double)NAN : (value->negative ? -1 : 1) * ratio(&magnitude, &one);
+}
+
+/* A float64 that is a binary16 as well, as its bits. */
+static uint16_t half_bits(double value)
+{
+    uint64_t all;
+    int exponent;
+    memcpy(&all, &value, sizeof all);
+    uint16_t sign = (uint16_t)(all >> 48 & 0x8000);
+    if (value != value)
+        return 0x7e00;
+    double magnitude = fabs(value), fraction = frexp(magnitude, &exponent); /* in [1/2, 1) */
+    if (magnitude < 0x1p-14)
+        return (uint16_t)(sign | (uint16_t)(magnitude * 0x1p24));
+    if (magnitude >= 65536)
+        return sign | 0x7c00;
+    return (uint16_t)(sign | (((exponent + 14) << 10) + (int)(fraction * 2048) - 1024));
+}
+
+void gm_value_store(const gm_value *value, gm_dtype type, void *element)
+{
+    uint64_t integer = value->negative ? -value->words[0] : value->words[0];
+    double number = gm_dtype_get_kind(type) == GM_FLOAT ? as_real(value) : 0;
+    float single = (float)number;
+    gm_f16 half = {half_bits(number)};
+    switch (type) {
+    case GM_F16:
+        memcpy(element, &half, sizeof half);
+        break;
+    case GM_F32:
+        memcpy(element, &single, sizeof single);
+        break;
+    case GM_F64:
+        memcpy(element, &number, sizeof number);
+        break;
+#define STORE_FLOAT(id, ctype)
+#define STORE_INTEGER(id, ctype) \
+    case GM_##id: { \
+        ctype whole_value = (ctype)integer; \
+        memcpy(element, &whole_value, sizeof whole_value); \
+        break; \
+    }
+#define STORE_UNSIGNED STORE_INTEGER
+#define STORE_SIGNED STORE_INTEGER
+#define GM_DTYPE(id, name, ctype, kind, bytes, h5) STORE_##kind(id, ctype)
+#include "base/dtypes.def"
+#undef GM_DTYPE
+    default:
+        break;
+    }
+}
+
+static char *format_real(double value, char *text)
+{
+    if (value != value)
+        return strcpy(text, "nan");
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, GM_VALUE_TEXT, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    return text;
+}
+
+char *gm_value_format(const gm_value *value, char *text)
+{
+    uint64_t words[3] = {value->words[0], value->words[1], value->words[2]};
+    char digits[GM_VALUE_TEXT];
+    int at = GM_VALUE_TEXT - 1;
+    if (value->kind == GM_VALUE_NONE)
+        return strcpy(text, "none");
+    if (value->kind == GM_VALUE_REAL)
+        return format_real(value->real, text);
+    digits[at] = '\0';
+    do {
+        unsigned __int128 rest = 0;
+        for (int i = 3; i-- > 0;) {
+            rest = rest << 64 | words[i];
+            words[i] = (uint64_t)(rest / 10);
+            rest %= 10;
+        }
+        digits[--at] = (char)('0' + (int)rest);
+    } while (words[0] | words[1] | words[2]);
+    if (value->negative)
+        digits[--at] = '-';
+    return strcpy(text, digits + at);
 }

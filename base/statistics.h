@@ -204,6 +204,54 @@ GM_HD void gm_total_add(gm_total *t, const gm_moments *m, gm_dtype_kind kind)
     gm_total_merge(t, &leaf, kind);
 }
 
+/* --- From a total to statistics. --- */
+
+typedef enum gm_statistic {
+    GM_STAT_COUNT,
+    GM_STAT_NAN,
+    GM_STAT_MIN,
+    GM_STAT_MAX,
+    GM_STAT_SUM,
+    GM_STAT_SUMSQ,
+    GM_STAT_MEAN,
+    GM_STAT_VAR, /* of the population, as std */
+    GM_STAT_STD,
+    GM_STAT_NORM, /* square root of sumsq */
+    GM_STAT_ARGMIN,
+    GM_STAT_ARGMAX,
+    GM_STATISTICS /* their number */
+} gm_statistic;
+
+const char *gm_statistic_name(gm_statistic statistic);
+/* GM_STATISTICS when there is none of this name, which has length bytes. */
+gm_statistic gm_statistic_find(const char *name, size_t length);
+
+/* What a device must find out for it: GM_WANT_... (base/device.h). */
+unsigned gm_statistic_want(gm_statistic statistic, gm_dtype type);
+
+/* An integer, exact; a float64; or nothing: the least and the greatest of no integers. */
+typedef struct gm_value {
+    enum { GM_VALUE_NONE, GM_VALUE_INTEGER, GM_VALUE_REAL } kind;
+    int negative;       /* integer */
+    uint64_t words[3];  /* its magnitude, lowest word first */
+    double real;
+} gm_value;
+
+/* A statistic of elements of a type. Of integers mean, var, std and norm are the exact value rounded once. Of no elements: mean, var, std and, of
+ * floats, min and max are NaN; places are -1. propagate: where there is NaN all but count (of all elements), nan and places is NaN, and the places
+ * are that of the first NaN; else NaN are left out. */
+gm_value gm_statistic_get(const gm_total *total, gm_dtype type, gm_statistic statistic, int propagate);
+
+/* The type of a dataset of this statistic, each of n elements of a type; integer sums that need not fit 64 bits are F64. */
+gm_dtype gm_statistic_type(gm_statistic statistic, gm_dtype type, int64_t n);
+
+/* The value as an element of such a type, rounded to nearest where that is a float. */
+void gm_value_store(const gm_value *value, gm_dtype type, void *element);
+
+/* In decimal digits; of a float64 the fewest that read back to the same bits. "none" for nothing. Returns text. */
+enum { GM_VALUE_TEXT = 64 };
+char *gm_value_format(const gm_value *value, char *text);
+
 #ifdef __cplusplus
 }
 #endif

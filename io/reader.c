@@ -235,3 +235,21 @@ int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, in
     }
     return status;
 }
+
+int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst)
+{
+    int64_t size = (int64_t)gm_dtype_size(reader->dataset.type), rows, columns, end = first + count;
+    int status = GM_OK;
+
+    gm_dataset_matrix(&reader->dataset, &rows, &columns);
+    while (first < end && !status) {
+        int64_t row = first / columns, col = first % columns, cols = gm_min(columns - col, end - first), whole = 1;
+
+        if (cols == columns)
+            whole = (end - first) / columns;
+        status = gm_reader_read(reader, row, whole, col, cols, dst, (size_t)(cols * size));
+        first += whole * cols;
+        dst = (char *)dst + whole * cols * size;
+    }
+    return status;
+}

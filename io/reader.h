@@ -20,4 +20,7 @@ int64_t gm_reader_bytes(const gm_dataset *dataset, int threads);
  * under one lock. GM_EINPUT on failure. */
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch);
 
+/* Reads elements [first, first + count) of what is selected, in C order, to dst, one behind the other. Thread-safe; GM_EINPUT. */
+int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst);
+
 #endif

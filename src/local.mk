@@ -39,6 +39,12 @@ src_libgmsrc_a_SOURCES = \
 	src/plan.h \
 	src/progress.c \
 	src/progress.h \
+	src/reduce.c \
+	src/reduce.h \
+	src/reduce_pieces.c \
+	src/reduce_plan.c \
+	src/reduce_run.c \
+	src/reduce_run.h \
 	src/report.c \
 	src/report.h \
 	src/result.c \

@@ -22,6 +22,7 @@ GM_TESTS = \
 	tests/plan \
 	tests/progress \
 	tests/random \
+	tests/statistics \
 	tests/stream \
 	tests/stream_race
 
@@ -112,6 +113,7 @@ tests_plan_SOURCES = tests/plan.c
 tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_progress_SOURCES = tests/progress.c
 tests_random_SOURCES = tests/random.c
+tests_statistics_SOURCES = tests/statistics.c
 tests_stream_SOURCES = tests/stream.c
 tests_stream_race_SOURCES = tests/stream_race.c tests/late_device.c tests/late_device.h
 

@@ -1,0 +1,83 @@
+#include "base/size.h"
+#include "src/reduce_run.h"
+
+static unsigned stages_of(const gm_reduce *p, unsigned last)
+{
+    unsigned copies = p->job->ops->unified ? 0 : GM_STAGE_TO_DEVICE | GM_STAGE_FROM_DEVICE;
+    return GM_STAGE_READ | copies | GM_STAGE_COMPUTE | last;
+}
+
+/* Segments, or outer indices. */
+static int next_whole(gm_reduce *p, gm_piece *piece)
+{
+    int64_t count = gm_min(p->plan->at_once - p->at % p->plan->at_once, p->end - p->at);
+    int64_t elements = p->r->n * p->r->inner;
+    if (count <= 0)
+        return 0;
+    *piece = (gm_piece){.kind = GM_REDUCE_ELEMENTS, .row = p->at, .rows = count, .col = p->at * elements, .cols = count * elements,
+                        .leaf = p->at * p->leaves, .leaves = count * p->leaves, .stages = stages_of(p, GM_STAGE_WRITE)};
+    p->at += count;
+    return 1;
+}
+
+/* Leaves of one segment, up to a multiple of at_once. */
+static int next_leaves(gm_reduce *p, gm_piece *piece)
+{
+    int64_t segment = p->at / p->leaves, first = p->at % p->leaves;
+    int64_t end = p->end / p->nodes * p->leaves + gm_min(p->end % p->nodes * GM_NODE, p->leaves);
+    int64_t count = gm_min(gm_min(p->plan->at_once - first % p->plan->at_once, p->leaves - first), end - p->at);
+    if (count <= 0)
+        return 0;
+    int64_t from = gm_reduce_leaf_start(p, p->at), to = gm_reduce_leaf_start(p, p->at + count);
+    *piece = (gm_piece){.kind = GM_REDUCE_ELEMENTS, .row = segment, .rows = 1, .col = from, .cols = to - from, .leaf = p->at, .leaves = count,
+                        .stages = stages_of(p, GM_STAGE_DONE)};
+    p->at += count;
+    return 1;
+}
+
+int64_t gm_reduce_block(const gm_reduce *p)
+{
+    return gm_min(gm_min(p->plan->block, p->end - p->at), p->r->inner - p->at % p->r->inner);
+}
+
+static int next_rectangle(gm_reduce *p, gm_piece *piece)
+{
+    int64_t block = gm_reduce_block(p), n = p->r->n, results = p->plan->slot / (int64_t)sizeof(gm_total);
+    if (block <= 0)
+        return 0;
+    int of_results = p->row >= n;
+    int64_t cols = gm_min(of_results ? results : p->plan->cols, block - p->col);
+    *piece = (gm_piece){.kind = of_results ? GM_REDUCE_RESULTS : GM_REDUCE_ELEMENTS, .matrix = 0, .row = p->row, .col = p->at + p->col, .cols = cols,
+                        .at_col = p->col};
+    if (of_results) {
+        piece->stages = GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
+    } else {
+        piece->rows = gm_min(p->plan->rows - p->row % p->plan->rows, n - p->row);
+        piece->stages = stages_of(p, 0) & ~(unsigned)GM_STAGE_FROM_DEVICE;
+    }
+    p->col += cols;
+    if (p->col < block)
+        return 1;
+    p->col = 0;
+    if (!of_results) {
+        p->row += piece->rows;
+    } else {
+        p->row = 0;
+        p->at += block;
+    }
+    return 1;
+}
+
+int gm_reduce_next(void *context, gm_piece *piece, int *more)
+{
+    gm_reduce *p = context;
+    if (p->plan->mode == GM_REDUCE_COLUMNS)
+        *more = next_rectangle(p, piece);
+    else if (p->plan->mode == GM_REDUCE_NODES)
+        *more = next_leaves(p, piece);
+    else
+        *more = next_whole(p, piece);
+    if (*more && piece->kind == GM_REDUCE_ELEMENTS)
+        piece->bytes = (p->plan->mode == GM_REDUCE_COLUMNS ? piece->rows * piece->cols : piece->cols) * p->size;
+    return GM_OK;
+}

@@ -1,0 +1,58 @@
+/* reduce_run.h - inside a reduction: one rank's run.
+ *
+ *   reduce_plan.c    how the data are cut
+ *   reduce_pieces.c  which pieces go through the ring
+ *   reduce_run.c     what happens to a piece
+ *   reduce.c         the order of things, and what ranks tell each other
+ */
+#ifndef GM_SRC_REDUCE_RUN_H
+#define GM_SRC_REDUCE_RUN_H
+
+#include "io/reader.h"
+#include "src/reduce.h"
+
+enum { GM_REDUCE_ELEMENTS, GM_REDUCE_RESULTS }; /* kinds of pieces; results: totals of columns */
+
+/* A node of a segment that other ranks have nodes of as well. */
+typedef struct gm_reduce_node {
+    int64_t index; /* counted over all segments */
+    gm_total total;
+} gm_reduce_node;
+
+typedef struct gm_reduce {
+    const gm_job *job;
+    const gm_reduction *r;
+    const gm_reduce_plan *plan;
+    gm_dtype type;
+    gm_dtype_kind kind;
+    int64_t size, leaf;    /* bytes of an element, elements of a leaf */
+    int64_t leaves, nodes; /* of a segment */
+    gm_reader *reader;
+    int64_t begin, end;    /* this rank's units */
+    int64_t at;            /* the next piece: segment, leaf over all, outer index; columns: first column of the block, over all */
+    int64_t row, col;      /* columns: next rectangle, in the block; row n: its results */
+    /* nodes */
+    int64_t next_leaf;     /* over all, to be folded */
+    gm_total node, segment;
+    gm_reduce_node *cut;   /* [cut_most] */
+    int64_t cut_count, cut_most;
+    /* columns */
+    gm_moments *open, *scratch;
+    gm_total *total;
+    gm_event *released;    /* totals of the last block are copied */
+    int block_used;
+} gm_reduce;
+
+/* Columns of the block that begins at p->at: it ends with the rank's share, with the outer index, or with the memory. */
+int64_t gm_reduce_block(const gm_reduce *p);
+
+/* Elements before a leaf, counted over all segments. */
+int64_t gm_reduce_leaf_start(const gm_reduce *p, int64_t leaf);
+
+/* Is the segment wholly this rank's? */
+int gm_reduce_is_own(const gm_reduce *p, int64_t segment);
+
+int gm_reduce_next(void *context, gm_piece *piece, int *more);
+void gm_reduce_program(gm_reduce *p, gm_program *program);
+
+#endif
