@@ -31,6 +31,7 @@ src_libgmsrc_a_SOURCES = \
 	src/op_gen.c \
 	src/op_info.c \
 	src/op_matmul.c \
+	src/op_reduce.c \
 	src/operations.def \
 	src/options.c \
 	src/options.def \
