@@ -29,6 +29,7 @@ GM_TESTS = \
 # More arithmetic than valgrind gets through.
 GM_TESTS_HEAVY = \
 	tests/kernels_product \
+	tests/kernels_reduce \
 	tests/matmul_fault \
 	tests/matmul_staged
 
@@ -104,6 +105,7 @@ tests_io_trial_SOURCES = tests/io_trial.c tests/io_each.h
 tests_kernels_finish_SOURCES = tests/kernels_finish.c tests/kernels_each.h
 tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
 tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
+tests_kernels_reduce_SOURCES = tests/kernels_reduce.c tests/kernels_each.h
 tests_kernels_unpack_SOURCES = tests/kernels_unpack.c tests/kernels_each.h
 tests_matmul_fault_SOURCES = tests/matmul_fault.c
 tests_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
