@@ -45,6 +45,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/out_of_core.t \
 	tests/cli/output.t \
 	tests/cli/real_files.t \
+	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
 	tests/cli/startup.t \
 	tests/gpu_record.t \
@@ -56,6 +57,7 @@ GM_TESTS_LONG = \
 	tests/long/cpu_speed.t \
 	tests/long/layouts.t \
 	tests/long/memcheck.t \
+	tests/long/reduce_bits.t \
 	tests/long/same_bits_more.t \
 	tests/long/stream_race.t
 
@@ -70,6 +72,7 @@ check_LIBRARIES = tests/libtap.a
 dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/pack tests/gpu/run
 EXTRA_DIST += \
 	tests/cli/gm.py \
+	tests/cli/statistics.py \
 	tests/gpu/README.md \
 	tests/long/corpus.py \
 	tests/long/unreadable.py \
