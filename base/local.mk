@@ -25,4 +25,6 @@ base_libgmbase_a_SOURCES = \
 	base/statistics.h \
 	base/status.c \
 	base/status.def \
-	base/status.h
+	base/status.h \
+	base/wide.c \
+	base/wide.h

@@ -1,19 +1,12 @@
-/* Totals to statistics. Those of integers are ratios, and roots of ratios, of whole numbers of up to 320 bits, each rounded once: by long double where
- * that cannot be a matter of its own rounding, else bit by bit. */
+/* Totals to statistics. Those of integers are ratios, and roots of ratios, of whole numbers of up to 256 bits, each rounded once. */
 #include "base/statistics.h"
 
 #include "base/device.h"
+#include "base/wide.h"
 
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-_Static_assert(LDBL_MANT_DIG >= 64, "long double holds 64-bit integers");
-
-enum { WORDS = 6 }; /* of a wide number */
-typedef struct wide {
-    uint64_t word[WORDS]; /* lowest first */
-} wide;
 
 int64_t gm_leaf_length(gm_dtype type)
 {
@@ -21,8 +14,9 @@ int64_t gm_leaf_length(gm_dtype type)
 }
 
 static const char *const names[GM_STATISTICS] = {
-    [GM_STAT_COUNT] = "count", [GM_STAT_NAN] = "nan", [GM_STAT_MIN] = "min",   [GM_STAT_MAX] = "max",   [GM_STAT_SUM] = "sum",       [GM_STAT_SUMSQ] = "sumsq",
-    [GM_STAT_MEAN] = "mean",   [GM_STAT_VAR] = "var", [GM_STAT_STD] = "std",   [GM_STAT_NORM] = "norm", [GM_STAT_ARGMIN] = "argmin", [GM_STAT_ARGMAX] = "argmax",
+    [GM_STAT_COUNT] = "count", [GM_STAT_NAN] = "nan",   [GM_STAT_MIN] = "min", [GM_STAT_MAX] = "max",
+    [GM_STAT_SUM] = "sum",     [GM_STAT_SUMSQ] = "sumsq", [GM_STAT_MEAN] = "mean", [GM_STAT_VAR] = "var",
+    [GM_STAT_STD] = "std",     [GM_STAT_NORM] = "norm", [GM_STAT_ARGMIN] = "argmin", [GM_STAT_ARGMAX] = "argmax",
 };
 
 const char *gm_statistic_name(gm_statistic statistic)
@@ -50,48 +44,6 @@ unsigned gm_statistic_want(gm_statistic statistic, gm_dtype type)
     return wants[statistic];
 }
 
-/* --- Wide numbers --- */
-
-static wide wide_of(const uint64_t *words, int count)
-{
-    wide w = {{0}};
-    memcpy(w.word, words, (size_t)count * sizeof *words);
-    return w;
-}
-
-static wide times(const wide *a, const wide *b)
-{
-    wide product = {{0}};
-    for (int i = 0; i < WORDS; i++) {
-        uint64_t carry = 0;
-        for (int j = 0; i + j < WORDS; j++) {
-            unsigned __int128 sum = (unsigned __int128)a->word[i] * b->word[j] + product.word[i + j] + carry;
-            product.word[i + j] = (uint64_t)sum;
-            carry = (uint64_t)(sum >> 64);
-        }
-    }
-    return product;
-}
-
-static int less(const wide *a, const wide *b)
-{
-    for (int i = WORDS; i-- > 0;)
-        if (a->word[i] != b->word[i])
-            return a->word[i] < b->word[i];
-    return 0;
-}
-
-/* a -= b, which is not the greater one. */
-static void subtract(wide *a, const wide *b)
-{
-    uint64_t borrow = 0;
-    for (int i = 0; i < WORDS; i++) {
-        uint64_t part = a->word[i] - b->word[i], all = part - borrow;
-        borrow = (uint64_t)(a->word[i] < b->word[i]) | (uint64_t)(part < borrow);
-        a->word[i] = all;
-    }
-}
-
 /* The other sign, in two's complement. */
 static void negate(uint64_t *words, int count)
 {
@@ -101,102 +53,6 @@ static void negate(uint64_t *words, int count)
         one = one && words[i] == 0;
     }
 }
-
-static int bits(const wide *a)
-{
-    for (int i = WORDS; i-- > 0;)
-        if (a->word[i])
-            return 64 * i + 64 - __builtin_clzll(a->word[i]);
-    return 0;
-}
-
-static int is_bit(const wide *a, int i)
-{
-    return i >= 0 && (int)(a->word[i / 64] >> i % 64 & 1);
-}
-
-static long double approximate(const wide *a)
-{
-    long double value = 0;
-    for (int i = WORDS; i-- > 0;)
-        value = value * 0x1p64L + (long double)a->word[i];
-    return value;
-}
-
-/* Does x, good to about 2^-60 of itself, round to one float64 only? */
-static int rounds_safely(long double x, double *value)
-{
-    *value = (double)(x - x * 0x1p-59L);
-    return *value == (double)(x + x * 0x1p-59L);
-}
-
-/* mantissa 2^exponent, with something behind it or not, to the nearest float64; mantissa has more than 54 bits. */
-static double round_bits(uint64_t mantissa, int inexact, int exponent)
-{
-    int surplus = 64 - __builtin_clzll(mantissa) - 53;
-    uint64_t kept = mantissa >> surplus, half = UINT64_C(1) << (surplus - 1), lost = mantissa & (2 * half - 1);
-    kept += lost > half || (lost == half && (inexact || kept & 1));
-    return ldexp((double)kept, exponent + surplus);
-}
-
-/* The first `digits` bits of a / b, from the one of weight 2^*exponent' down; returns them, *exponent is the weight of the last, *inexact: is there more?
- * a is not 0. By long division: the bits of a come down one by one. */
-static unsigned __int128 divide(const wide *a, const wide *b, int digits, int even, int *exponent, int *inexact)
-{
-    unsigned __int128 quotient = 0;
-    wide rest = {{0}};
-    int got = 0, at = bits(a) - 1;
-    for (;; at--) {
-        for (int i = WORDS; i-- > 1;)
-            rest.word[i] = rest.word[i] << 1 | rest.word[i - 1] >> 63;
-        rest.word[0] = rest.word[0] << 1 | (uint64_t)is_bit(a, at);
-        int one = !less(&rest, b);
-        if (one)
-            subtract(&rest, b);
-        quotient = quotient << 1 | (unsigned)one;
-        got += got > 0 || one;
-        if (got >= digits && !(even && at % 2))
-            break;
-    }
-    *exponent = at;
-    *inexact = bits(&rest) > 0;
-    for (int i = 0; i < at; i++)
-        *inexact |= is_bit(a, i);
-    return quotient;
-}
-
-/* a / b to the nearest float64. */
-static double ratio(const wide *a, const wide *b)
-{
-    double value;
-    int exponent, inexact;
-    if (bits(a) == 0)
-        return 0;
-    if (rounds_safely(approximate(a) / approximate(b), &value))
-        return value;
-    uint64_t quotient = (uint64_t)divide(a, b, 60, 0, &exponent, &inexact);
-    return round_bits(quotient, inexact, exponent);
-}
-
-/* The square root of a / b to the nearest float64. */
-static double root_of_ratio(const wide *a, const wide *b)
-{
-    double value;
-    int exponent, inexact;
-    if (bits(a) == 0)
-        return 0;
-    if (rounds_safely(sqrtl(approximate(a) / approximate(b)), &value))
-        return value;
-    unsigned __int128 quotient = divide(a, b, 120, 1, &exponent, &inexact);
-    uint64_t root = 0;
-    for (int i = 60; i >= 0; i--) {
-        uint64_t next = root | UINT64_C(1) << i;
-        root = (unsigned __int128)next * next <= quotient ? next : root;
-    }
-    return round_bits(root, inexact || (unsigned __int128)root * root != quotient, exponent / 2);
-}
-
-/* --- Statistics --- */
 
 static gm_value real(double value)
 {
@@ -255,26 +111,26 @@ static gm_value of_floats(const gm_total *t, gm_statistic statistic)
 
 static gm_value of_integers(const gm_total *t, gm_dtype_kind kind, gm_statistic statistic)
 {
-    static const wide one = {{1}};
+    static const gm_wide one = {{1}};
     gm_value sum = {.kind = GM_VALUE_INTEGER, .words = {t->sum.whole[0], t->sum.whole[1]}}, squares = {.kind = GM_VALUE_INTEGER};
     sum.negative = kind == GM_SIGNED && sum.words[1] >> 63;
     if (sum.negative)
         negate(sum.words, 2);
     memcpy(squares.words, t->sum.whole + GM_WHOLE_SQUARES, sizeof squares.words);
-    wide n = wide_of(&t->count, 1), wide_sum = wide_of(sum.words, 2), wide_squares = wide_of(squares.words, 3);
+    gm_wide n = gm_wide_of(&t->count, 1), wide_sum = gm_wide_of(sum.words, 2), wide_squares = gm_wide_of(squares.words, 3);
     if (statistic == GM_STAT_SUM)
         return sum;
     if (statistic == GM_STAT_SUMSQ)
         return squares;
     if (statistic == GM_STAT_NORM)
-        return real(root_of_ratio(&wide_squares, &one));
+        return real(gm_wide_root(&wide_squares, &one));
     if (t->count == 0)
         return real(NAN);
     if (statistic == GM_STAT_MEAN)
-        return real((sum.negative ? -1 : 1) * ratio(&wide_sum, &n));
-    wide spread = times(&n, &wide_squares), square = times(&wide_sum, &wide_sum), n_square = times(&n, &n);
-    subtract(&spread, &square);
-    return real(statistic == GM_STAT_VAR ? ratio(&spread, &n_square) : root_of_ratio(&spread, &n_square));
+        return real((sum.negative ? -1 : 1) * gm_wide_ratio(&wide_sum, &n));
+    gm_wide spread = gm_wide_times(&n, &wide_squares), square = gm_wide_times(&wide_sum, &wide_sum), n_square = gm_wide_times(&n, &n);
+    gm_wide_subtract(&spread, &square);
+    return real(statistic == GM_STAT_VAR ? gm_wide_ratio(&spread, &n_square) : gm_wide_root(&spread, &n_square));
 }
 
 gm_value gm_statistic_get(const gm_total *t, gm_dtype type, gm_statistic statistic, int propagate)
@@ -332,11 +188,11 @@ gm_dtype gm_statistic_type(gm_statistic statistic, gm_dtype type, int64_t n)
 /* As float64, to nearest. */
 static double as_real(const gm_value *value)
 {
-    static const wide one = {{1}};
-    wide magnitude = wide_of(value->words, 3);
+    static const gm_wide one = {{1}};
+    gm_wide magnitude = gm_wide_of(value->words, 3);
     if (value->kind == GM_VALUE_REAL)
         return value->real;
-    return value->kind == GM_VALUE_NONE ? (double)NAN : (value->negative ? -1 : 1) * ratio(&magnitude, &one);
+    return value->kind == GM_VALUE_NONE ? (double)NAN : (value->negative ? -1 : 1) * gm_wide_ratio(&magnitude, &one);
 }
 
 /* A float64 that is a binary16 as well, as its bits. */

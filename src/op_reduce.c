@@ -206,6 +206,7 @@ static json_t *plan_to_json(const gm_reduce_plan *plan)
 static void print_plan(const reduce *p, const gm_reduce_plan *plan)
 {
     const gm_reduction *r = &p->reduction;
+    static const char *const things[] = {[GM_REDUCE_SEGMENTS] = "segments", [GM_REDUCE_NODES] = "leaves", [GM_REDUCE_BATCHES] = "outer indices"};
     const gm_dtype type = p->dataset.type;
     char text[GM_SIZE_TEXT];
     int64_t bytes = gm_dataset_elements(&p->dataset) * (int64_t)gm_dtype_size(type);
@@ -216,7 +217,7 @@ static void print_plan(const reduce *p, const gm_reduce_plan *plan)
     if (plan->mode == GM_REDUCE_COLUMNS)
         printf("piece           %lld rows of %lld columns, blocks of %lld columns\n", (long long)plan->rows, (long long)plan->cols, (long long)plan->block);
     else
-        printf("piece           %lld %s\n", (long long)plan->at_once, plan->mode == GM_REDUCE_NODES ? "leaves" : plan->mode == GM_REDUCE_SEGMENTS ? "segments" : "outer indices");
+        printf("piece           %lld %s\n", (long long)plan->at_once, things[plan->mode]);
     printf("ring            %lld slots of %s\n", (long long)plan->depth, gm_size_format(plan->slot, text));
     printf("device_memory   %s a rank\n", gm_size_format(plan->device_bytes, text));
     printf("host_memory     %s a rank\n", gm_size_format(plan->host_bytes, text));
