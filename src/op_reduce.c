@@ -206,6 +206,8 @@ static json_t *plan_to_json(const gm_reduce_plan *plan)
 static void print_plan(const reduce *p, const gm_reduce_plan *plan)
 {
     const gm_reduction *r = &p->reduction;
+    static const char *const shares[] = {[GM_REDUCE_SEGMENTS] = "segments", [GM_REDUCE_NODES] = "nodes", [GM_REDUCE_BATCHES] = "outer indices",
+                                         [GM_REDUCE_COLUMNS] = "columns"};
     static const char *const things[] = {[GM_REDUCE_SEGMENTS] = "segments", [GM_REDUCE_NODES] = "leaves", [GM_REDUCE_BATCHES] = "outer indices"};
     const gm_dtype type = p->dataset.type;
     char text[GM_SIZE_TEXT];
@@ -226,8 +228,7 @@ static void print_plan(const reduce *p, const gm_reduce_plan *plan)
         int64_t begin, end;
         one.rank = rank;
         gm_reduce_share(plan, &one, &begin, &end);
-        printf("rank %-10d %s [%lld:%lld]\n", rank, plan->mode == GM_REDUCE_BATCHES ? "outer indices" : gm_reduce_mode_name(plan->mode), (long long)begin,
-               (long long)end);
+        printf("rank %-10d %s [%lld:%lld]\n", rank, plan->by_rows ? "rows" : shares[plan->mode], (long long)begin, (long long)end);
     }
     printf("expected_time   %.3g s (10 GB/s read a rank)\n", (double)bytes / 10e9 / p->job->ranks->size);
 }

@@ -27,7 +27,12 @@ static int prepare(gm_reduce *p)
     }
     if (status || plan->mode != GM_REDUCE_COLUMNS || p->begin == p->end)
         return status;
-    status = ops->alloc(device, (size_t)plan->block * sizeof *p->open, &memory);
+    if (plan->by_rows && p->job->ranks->rank == 0)
+        status = gm_host_alloc((size_t)plan->slot, &memory);
+    p->merged = memory;
+    memory = NULL;
+    if (!status)
+        status = ops->alloc(device, (size_t)plan->block * sizeof *p->open, &memory);
     p->open = memory;
     memory = NULL;
     if (!status)
@@ -49,6 +54,7 @@ static void release(gm_reduce *p)
     ops->free(device, p->scratch);
     ops->free(device, p->total);
     ops->free(device, p->open);
+    gm_host_free(p->merged);
     gm_host_free(p->cut);
     gm_reader_close(p->reader);
 }
@@ -62,20 +68,27 @@ static int64_t share_elements(const gm_reduce *p)
         int64_t to = p->end / p->nodes * p->leaves + p->end % p->nodes * GM_NODE;
         return gm_reduce_leaf_start(p, to) - gm_reduce_leaf_start(p, from);
     }
-    return (p->end - p->begin) * n * (p->plan->mode == GM_REDUCE_COLUMNS ? 1 : inner);
+    if (p->plan->mode == GM_REDUCE_COLUMNS)
+        return (p->row1 - p->row0) * (p->col1 - p->at);
+    return (p->end - p->begin) * n * inner;
 }
 
 static int run(gm_job *job, gm_reduce *p, const char *what)
 {
     gm_program program;
-    int64_t bytes = share_elements(p) * p->size;
+    int by_rows = p->plan->by_rows;
     if (p->begin == p->end)
         return GM_OK;
+    p->at = by_rows ? 0 : p->begin;
+    p->col1 = by_rows ? p->r->inner : p->end;
+    p->row = p->row0 = by_rows ? p->begin : 0;
+    p->row1 = by_rows ? p->end : p->r->n;
+    p->sharers = by_rows ? (int)gm_min(gm_ceil_div(p->plan->units, p->plan->unit), job->ranks->size) : 1;
+    int64_t bytes = share_elements(p) * p->size;
     job->report.bytes_read += bytes;
     gm_reduce_program(p, &program);
     gm_total_begin(&p->node);
     gm_total_begin(&p->segment);
-    p->at = p->begin;
     if (p->plan->mode == GM_REDUCE_NODES)
         p->at = p->begin / p->nodes * p->leaves + p->begin % p->nodes * GM_NODE;
     return gm_flat_run(job, what, bytes, p->plan->slot, p->plan->depth, &program, &job->report.times);

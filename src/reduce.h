@@ -6,7 +6,8 @@
  *   segments   inner 1, a piece holds whole ones: finished by the I/O threads
  *   nodes      inner 1, longer ones: leaves fold on the main thread; a segment that several ranks share is finished by rank 0
  *   batches    inner > 1, a piece holds all n x inner elements of some outer indices
- *   columns    inner > 1, larger ones: a block of columns lives in device memory and is walked down
+ *   columns    inner > 1, larger ones: a block of columns lives in device memory and is walked down; ranks share columns, or rows where that is
+ *              exact and spares decoding chunks more than once
  */
 #ifndef GM_SRC_REDUCE_H
 #define GM_SRC_REDUCE_H
@@ -43,7 +44,8 @@ typedef enum gm_reduce_mode { GM_REDUCE_SEGMENTS, GM_REDUCE_NODES, GM_REDUCE_BAT
 /* The same on all ranks. */
 typedef struct gm_reduce_plan {
     gm_reduce_mode mode;
-    int64_t units, unit; /* shared out among ranks: segments, nodes, outer indices, or groups of `unit` columns */
+    int64_t units, unit; /* shared out among ranks, in groups of `unit`: segments, nodes, outer indices, columns; or rows: */
+    int by_rows;         /* columns of integers in chunks that are wider than a rank's columns: totals go to rank 0 */
     int64_t at_once;     /* segments, leaves or outer indices of a piece */
     int64_t rows, cols;  /* columns: of a piece */
     int64_t block;       /* columns: that live in device memory at a time */
@@ -59,7 +61,7 @@ int gm_reduce_axis(const gm_dataset *dataset, const char *axis, gm_reduction *re
 
 const char *gm_reduce_mode_name(gm_reduce_mode mode);
 
-/* This rank's share of plan->units. */
+/* This rank's share of plan->units. Ranks without one are the last. */
 void gm_reduce_share(const gm_reduce_plan *plan, const gm_ranks *ranks, int64_t *begin, int64_t *end);
 
 /* Makes the plan within what the poorest rank may use beside extra_host and extra_device bytes. GM_EDEVICE with the number that would do. Collective. */

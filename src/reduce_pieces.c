@@ -37,33 +37,50 @@ static int next_leaves(gm_reduce *p, gm_piece *piece)
 
 int64_t gm_reduce_block(const gm_reduce *p)
 {
-    return gm_min(gm_min(p->plan->block, p->end - p->at), p->r->inner - p->at % p->r->inner);
+    return gm_min(gm_min(p->plan->block, p->col1 - p->at), p->r->inner - p->at % p->r->inner);
+}
+
+/* Totals of a strip of the block: this rank's, then, on rank 0, those that others have of the same columns. */
+static void next_results(gm_reduce *p, int64_t block, gm_piece *piece)
+{
+    int64_t cols = gm_min(p->plan->slot / (int64_t)sizeof(gm_total), block - p->col);
+    int first = p->job->ranks->rank == 0, last = p->peer + 1 >= p->sharers;
+    *piece = (gm_piece){.kind = p->peer ? GM_REDUCE_TAKE : GM_REDUCE_RESULTS, .peer = p->peer, .row = p->row1, .col = p->at + p->col, .cols = cols,
+                        .at_col = p->col, .last = last};
+    piece->stages = p->peer ? GM_STAGE_RECEIVE : GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE;
+    if (!p->plan->by_rows)
+        piece->stages |= GM_STAGE_WRITE;
+    else
+        piece->stages |= !first ? GM_STAGE_SEND : last ? GM_STAGE_DONE | GM_STAGE_WRITE : GM_STAGE_DONE;
+    if (p->plan->by_rows && first && !last) {
+        p->peer++;
+        return;
+    }
+    p->peer = 0;
+    p->col += cols;
+    if (p->col < block)
+        return;
+    p->col = 0;
+    p->row = p->row0;
+    p->at += block;
 }
 
 static int next_rectangle(gm_reduce *p, gm_piece *piece)
 {
-    int64_t block = gm_reduce_block(p), n = p->r->n, results = p->plan->slot / (int64_t)sizeof(gm_total);
+    int64_t block = gm_reduce_block(p);
     if (block <= 0)
         return 0;
-    int of_results = p->row >= n;
-    int64_t cols = gm_min(of_results ? results : p->plan->cols, block - p->col);
-    *piece = (gm_piece){.kind = of_results ? GM_REDUCE_RESULTS : GM_REDUCE_ELEMENTS, .matrix = 0, .row = p->row, .col = p->at + p->col, .cols = cols,
-                        .at_col = p->col};
-    if (of_results) {
-        piece->stages = GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
-    } else {
-        piece->rows = gm_min(p->plan->rows - p->row % p->plan->rows, n - p->row);
-        piece->stages = stages_of(p, 0) & ~(unsigned)GM_STAGE_FROM_DEVICE;
-    }
-    p->col += cols;
-    if (p->col < block)
+    if (p->row >= p->row1) {
+        next_results(p, block, piece);
         return 1;
-    p->col = 0;
-    if (!of_results) {
+    }
+    *piece = (gm_piece){.kind = GM_REDUCE_ELEMENTS, .row = p->row, .rows = gm_min(p->plan->rows - p->row % p->plan->rows, p->row1 - p->row),
+                        .col = p->at + p->col, .cols = gm_min(p->plan->cols, block - p->col), .at_col = p->col,
+                        .stages = stages_of(p, 0) & ~(unsigned)GM_STAGE_FROM_DEVICE};
+    p->col += piece->cols;
+    if (p->col >= block) {
+        p->col = 0;
         p->row += piece->rows;
-    } else {
-        p->row = 0;
-        p->at += block;
     }
     return 1;
 }

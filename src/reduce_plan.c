@@ -129,6 +129,12 @@ static void cut_columns(const problem *p, int64_t piece, gm_reduce_plan *plan)
     plan->rows = gm_min(rows, gm_max(n, 1));
     plan->unit = p->r->outer >= 4 * p->ranks ? inner : col_unit > 1 && col_unit <= inner / p->ranks ? col_unit : GM_LEAF_COLUMN;
     plan->units = gm_mul_sat(p->r->outer, inner);
+    int exact = gm_dtype_get_kind(d->type) != GM_FLOAT, shared = by_rows && p->ranks > 1 && n / row_unit >= p->ranks;
+    if (exact && shared && ((d->layout == GM_CHUNKED && col_unit > inner / p->ranks) || inner < GM_LEAF_COLUMN * p->ranks)) {
+        plan->by_rows = 1;
+        plan->units = n;
+        plan->unit = row_unit;
+    }
     plan->scratch = plan->cols < NARROW && plan->rows > GM_LEAF_COLUMN ? plan->cols * (plan->rows / GM_LEAF_COLUMN) : 0;
     plan->data = gm_round_up(gm_max(plan->rows * plan->cols * p->size, TOTAL * GM_LEAF_COLUMN), ALIGN);
     plan->slot = plan->data;
@@ -163,6 +169,8 @@ static void beside(const problem *p, gm_reduce_plan *plan, int64_t *host, int64_
     *host = *device = 0;
     if (plan->mode == GM_REDUCE_COLUMNS)
         *device = plan->block * BOTH + plan->scratch * RECORD + 3 * OVERHEAD;
+    if (plan->by_rows)
+        *host = plan->slot + OVERHEAD;
     if (plan->mode == GM_REDUCE_NODES && p->ranks > 1) {
         int64_t each = gm_min(gm_ceil_div(plan->units, p->ranks), 2 * gm_ceil_div(p->leaves, GM_NODE));
         *host = gm_mul_sat(gm_mul_sat(each, TOTAL + 8), 1 + p->ranks) + 2 * OVERHEAD;
@@ -194,6 +202,8 @@ static void choose_block(const problem *p, gm_reduce_plan *plan)
         if (p->unified)
             room = gm_min(room, p->host - host - ring);
         int64_t most = gm_min(p->r->inner, gm_max(gm_ceil_div(gm_ceil_div(plan->units, plan->unit), p->ranks) * plan->unit, 1));
+        if (plan->by_rows)
+            most = p->r->inner;
         if (d->layout != GM_CHUNKED) /* a chunk that is wider than a block would be decoded for each block */
             most = gm_min(most, gm_max(usual_block / BOTH, plan->cols));
         plan->block = gm_min(plan->cols + whole_units(gm_max(room / BOTH, 0), plan->cols), gm_max(most, 1));

@@ -5,7 +5,10 @@
  *
  * A piece of results of columns holds nothing but totals. */
 #include "base/size.h"
+#include "mpi/exchange.h"
 #include "src/reduce_run.h"
+
+#include <string.h>
 
 enum { ALIGN = 256 };
 
@@ -48,7 +51,7 @@ static int read_piece(void *context, const gm_piece *piece, void *host)
 static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue)
 {
     const gm_reduce *p = context;
-    int begins = p->plan->mode == GM_REDUCE_COLUMNS && piece->kind == GM_REDUCE_ELEMENTS && piece->row == 0 && stage == GM_STAGE_COMPUTE;
+    int begins = p->plan->mode == GM_REDUCE_COLUMNS && piece->kind == GM_REDUCE_ELEMENTS && piece->row == p->row0 && stage == GM_STAGE_COMPUTE;
     return begins && p->block_used ? p->job->ops->event_wait(queue, p->released) : GM_OK;
 }
 
@@ -89,8 +92,8 @@ static int compute_batch(const gm_reduce *p, const gm_piece *piece, char *device
 static int compute_columns(const gm_reduce *p, const gm_piece *piece, char *device, gm_queue *queue)
 {
     gm_columns_call call = {.rows = piece->rows, .cols = piece->cols, .row0 = piece->row, .src = device, .pitch = (size_t)(piece->cols * p->size),
-                            .type = p->type, .swap = p->r->dataset->swap, .want = p->r->want, .begin = piece->row == 0,
-                            .end = piece->row + piece->rows == p->r->n, .open = p->open + piece->at_col, .total = p->total + piece->at_col,
+                            .type = p->type, .swap = p->r->dataset->swap, .want = p->r->want, .begin = piece->row == p->row0,
+                            .end = piece->row + piece->rows == p->row1, .open = p->open + piece->at_col, .total = p->total + piece->at_col,
                             .scratch = p->scratch, .scratch_count = p->plan->scratch};
     return p->job->ops->reduce_columns(queue, &call);
 }
@@ -160,7 +163,7 @@ static int write_piece(void *context, const gm_piece *piece, const void *host)
 {
     const gm_reduce *p = context;
     const char *slot = host;
-    if (piece->kind == GM_REDUCE_RESULTS)
+    if (piece->kind != GM_REDUCE_ELEMENTS)
         return visit_in_batches(p, piece->col, piece->cols, host);
     if (p->plan->mode == GM_REDUCE_BATCHES)
         return visit_in_batches(p, piece->row * p->r->inner, piece->rows * p->r->inner, (const gm_total *)(const void *)(slot + batch_totals(p)));
@@ -194,10 +197,27 @@ static int end_node(gm_reduce *p, int64_t segment, int64_t node)
     return status;
 }
 
-/* Leaves, in order, on the main thread. */
-static int fold_leaves(void *context, const gm_piece *piece, const void *host)
+/* Totals of the same columns come one rank after the other, in the order of their rows; the last one's slot then has them all. */
+static void merge_results(gm_reduce *p, const gm_piece *piece, gm_total *totals)
+{
+    for (int64_t i = 0; i < piece->cols; i++) {
+        if (piece->kind == GM_REDUCE_RESULTS)
+            p->merged[i] = totals[i];
+        else
+            gm_total_merge(&p->merged[i], &totals[i], p->kind);
+    }
+    if (piece->last)
+        memcpy(totals, p->merged, (size_t)piece->cols * sizeof *totals);
+}
+
+/* Leaves, in order, on the main thread; or results. */
+static int end_piece(void *context, const gm_piece *piece, const void *host)
 {
     gm_reduce *p = context;
+    if (piece->kind != GM_REDUCE_ELEMENTS) {
+        merge_results(p, piece, (gm_total *)(uintptr_t)host);
+        return GM_OK;
+    }
     const gm_moments *leaf = (const gm_moments *)(const void *)((const char *)host + p->plan->data);
     int status = GM_OK;
     for (int64_t i = 0; i < piece->leaves && !status; i++) {
@@ -209,8 +229,24 @@ static int fold_leaves(void *context, const gm_piece *piece, const void *host)
     return status;
 }
 
+static int send_results(void *context, const gm_piece *piece, const void *host)
+{
+    (void)context;
+    return gm_send(0, host, (size_t)piece->cols * sizeof(gm_total));
+}
+
+static int take_results(void *context, const gm_piece *piece, void *host)
+{
+    (void)context;
+    return gm_receive(piece->peer, host, (size_t)piece->cols * sizeof(gm_total));
+}
+
 void gm_reduce_program(gm_reduce *p, gm_program *program)
 {
     *program = (gm_program){.context = p, .next = gm_reduce_next, .read = read_piece, .await = await, .to_device = to_device, .compute = compute,
-                            .from_device = from_device, .write = write_piece, .done = fold_leaves};
+                            .from_device = from_device, .write = write_piece, .done = end_piece};
+    if (p->plan->by_rows) {
+        program->send = send_results;
+        program->receive = take_results;
+    }
 }

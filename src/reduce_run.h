@@ -11,7 +11,7 @@
 #include "io/reader.h"
 #include "src/reduce.h"
 
-enum { GM_REDUCE_ELEMENTS, GM_REDUCE_RESULTS }; /* kinds of pieces; results: totals of columns */
+enum { GM_REDUCE_ELEMENTS, GM_REDUCE_RESULTS, GM_REDUCE_TAKE }; /* kinds of pieces; results: totals of columns; take: another rank's */
 
 /* A node of a segment that other ranks have nodes of as well. */
 typedef struct gm_reduce_node {
@@ -30,13 +30,16 @@ typedef struct gm_reduce {
     gm_reader *reader;
     int64_t begin, end;    /* this rank's units */
     int64_t at;            /* the next piece: segment, leaf over all, outer index; columns: first column of the block, over all */
-    int64_t row, col;      /* columns: next rectangle, in the block; row n: its results */
     /* nodes */
     int64_t next_leaf;     /* over all, to be folded */
     gm_total node, segment;
     gm_reduce_node *cut;   /* [cut_most] */
     int64_t cut_count, cut_most;
     /* columns */
+    int64_t row0, row1, col1; /* this rank's rows, end of its columns */
+    int64_t row, col;      /* next rectangle; col is in the block; row1: results */
+    int sharers, peer;     /* by_rows: ranks that have a share; whose results come next */
+    gm_total *merged;      /* by_rows, rank 0: results of a piece */
     gm_moments *open, *scratch;
     gm_total *total;
     gm_event *released;    /* totals of the last block are copied */

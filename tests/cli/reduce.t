@@ -118,10 +118,13 @@ def cuts():
         f.create_dataset("frames", data=x, chunks=(1, 700, 311), compression="gzip")
         f.create_dataset("tiles", data=x, chunks=(2, 128, 100), compression="gzip")
         f["tall"] = data((30000, 3), "u2")
+        f.create_dataset("whole", data=data((7, 90, 80), "i2"), chunks=(1, 90, 80), compression="gzip")
     for name in ("x", "frames", "tiles"):
         for axis in ("frame", "pixel", 1):
             statistics = "nan,max,argmin" if axis == "pixel" else "count,min,sum,mean,var,std"
             along(f"{name}, --axis {axis}, small pieces", x, f"x.h5:/{name}", axis, "--piece 100K", statistics=statistics)
+    for ranks, options in ((2, ""), (3, "--piece 9K --depth 2"), (8, "--host-memory 4M --device-memory 1200K")):
+        along("integers in chunks of frames, ranks share frames", gm.read("x.h5", "/whole"), "x.h5:/whole", "pixel", options, ranks)
     tall = gm.read("x.h5", "/tall")
     for ranks in (1, 3):
         along("few columns of many rows", tall, "x.h5:/tall", 0, "--threads 3", ranks)
@@ -237,10 +240,26 @@ def refusals():
         ran = gm.run(f"{arguments} --device cpu", next(ranks_in_turn))
         faults = gm.faults_of_refusal(ran, code, pattern)
         gm.ok(not faults and gm.state() == before, f"refused: {arguments}", *faults, ran)
+    damaged()
     ran = gm.run("reduce x.h5:/large --host-memory 10K --device cpu")
     needed = ran.err.split("at least ")[1].split()[0]
     ran = gm.run(f"reduce x.h5:/large --host-memory {needed} --device cpu")
     gm.ok(ran.code == 0, "the number that a refusal names would do", needed, ran)
+
+
+def damaged():
+    """A chunk that cannot be decoded, found by one rank in the middle of its work."""
+    with h5py.File("bad.h5", "w") as f:
+        f.create_dataset("x", data=np.ones((6, 50, 70), "u2"), chunks=(1, 50, 70), compression="gzip")
+        info = f["x"].id.get_chunk_info(4)
+    with open("bad.h5", "r+b") as f:
+        f.seek(info.byte_offset)
+        f.write(b"\377" * 10)
+    before = gm.state()
+    for axis in ("all", "frame", "pixel", 1):
+        ran = gm.run(f"reduce bad.h5 --axis {axis} --device cpu", 3)
+        faults = gm.faults_of_refusal(ran, 3, "bad.h5")
+        gm.ok(not faults and gm.state() == before, f"a damaged chunk, --axis {axis}", *faults, ran)
 
 
 def real_files():
