@@ -31,7 +31,8 @@ GM_TESTS_HEAVY = \
 	tests/kernels_product \
 	tests/kernels_reduce \
 	tests/matmul_fault \
-	tests/matmul_staged
+	tests/matmul_staged \
+	tests/reduce_staged
 
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
@@ -118,6 +119,8 @@ tests_plan_SOURCES = tests/plan.c
 tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_progress_SOURCES = tests/progress.c
 tests_random_SOURCES = tests/random.c
+tests_reduce_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_reduce_staged_SOURCES = tests/reduce_staged.c
 tests_statistics_SOURCES = tests/statistics.c
 tests_stream_SOURCES = tests/stream.c
 tests_stream_race_SOURCES = tests/stream_race.c tests/late_device.c tests/late_device.h
