@@ -290,5 +290,7 @@ const gm_device_ops gm_device_cpu = {
     .probe = cpu_probe,
     .reduce_rows = cpu_reduce_rows,
     .reduce_columns = cpu_reduce_columns,
+    .normalize = NULL,
+    .histogram = NULL,
     .measure = &gm_cpu_measure,
 };

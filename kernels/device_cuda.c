@@ -400,5 +400,7 @@ const gm_device_ops gm_device_cuda = {
     .fold = run_fold,
     .finish = run_finish,
     .probe = run_probe,
+    .normalize = NULL,
+    .histogram = NULL,
     .measure = &gm_cuda_measure,
 };

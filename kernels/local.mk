@@ -20,6 +20,7 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/matmul_cpu.c \
 	kernels/matmul_cuda.cuh \
 	kernels/measure_cpu.c \
+	kernels/normalize.h \
 	kernels/probe_cpu.c \
 	kernels/random_cpu.c \
 	kernels/reduce.h \
