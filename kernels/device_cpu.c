@@ -259,6 +259,16 @@ static int cpu_reduce_columns(gm_queue *queue, const gm_columns_call *call)
     return gm_cpu_reduce_columns(queue->device->threads, call);
 }
 
+static int cpu_normalize(gm_queue *queue, const gm_normalize_call *call)
+{
+    return gm_cpu_normalize(queue->device->threads, call);
+}
+
+static int cpu_histogram(gm_queue *queue, const gm_histogram_call *call)
+{
+    return gm_cpu_histogram(queue->device->threads, call);
+}
+
 const gm_device_ops gm_device_cpu = {
     .kind = "cpu",
     .unified = 1,
@@ -290,7 +300,7 @@ const gm_device_ops gm_device_cpu = {
     .probe = cpu_probe,
     .reduce_rows = cpu_reduce_rows,
     .reduce_columns = cpu_reduce_columns,
-    .normalize = NULL,
-    .histogram = NULL,
+    .normalize = cpu_normalize,
+    .histogram = cpu_histogram,
     .measure = &gm_cpu_measure,
 };

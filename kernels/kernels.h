@@ -51,6 +51,8 @@ int gm_cpu_finish(int threads, const gm_finish_call *call);
 int gm_cpu_probe(int threads, const gm_probe_call *call);
 int gm_cpu_reduce_rows(int threads, const gm_rows_call *call);
 int gm_cpu_reduce_columns(int threads, const gm_columns_call *call);
+int gm_cpu_normalize(int threads, const gm_normalize_call *call);
+int gm_cpu_histogram(int threads, const gm_histogram_call *call); /* takes 4 bytes a count and thread from GM_HOST while it runs, if there are any */
 int gm_cpu_matmul_1_naive(int threads, const gm_gemm_call *call); /* kernels/ladder/ */
 int gm_cpu_matmul_2_compensated(int threads, const gm_gemm_call *call);
 

@@ -12,6 +12,7 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/element.h \
 	kernels/elementwise_cuda.cuh \
 	kernels/finish_cpu.c \
+	kernels/histogram_cpu.c \
 	kernels/kernels.h \
 	kernels/ladder/matmul_1_naive_cpu.c \
 	kernels/ladder/matmul_2_compensated_cpu.c \
@@ -21,6 +22,7 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/matmul_cuda.cuh \
 	kernels/measure_cpu.c \
 	kernels/normalize.h \
+	kernels/normalize_cpu.c \
 	kernels/probe_cpu.c \
 	kernels/random_cpu.c \
 	kernels/reduce.h \

@@ -22,7 +22,7 @@
     GM_HD real gm_nearest_##real(real v) \
     { \
         real large = v < 0 ? -(limit) : (limit); \
-        return v < (limit) && v > -(limit) ? (v + large) - large : v; \
+        return (v < (limit)) & (v > -(limit)) ? (v + large) - large : v; \
     } \
     GM_HD real gm_floor_##real(real v) \
     { \
@@ -113,7 +113,7 @@ GM_HD uint64_t gm_raw_double(double x)
 #define GM_STORE(real, id, ctype, kind, bytes) \
     GM_HD gm_raw##bytes gm_store_##real##_##id(real v, real lo, real hi, gm_raw##bytes below, gm_raw##bytes above) \
     { \
-        real inside = v > lo && v < hi ? v : 0; \
+        real inside = (v > lo) & (v < hi) ? v : 0; \
         gm_raw##bytes raw = GM_INNER_##kind(ctype, bytes, inside); \
         raw = v <= lo ? below : raw; \
         raw = v >= hi ? above : raw; \

@@ -16,6 +16,8 @@ GM_TESTS = \
 	tests/io_select \
 	tests/io_trial \
 	tests/kernels_finish \
+	tests/kernels_histogram \
+	tests/kernels_normalize \
 	tests/kernels_probe \
 	tests/kernels_unpack \
 	tests/options \
@@ -107,6 +109,8 @@ tests_io_select_SOURCES = tests/io_select.c tests/io_each.h
 tests_io_trial_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_trial_SOURCES = tests/io_trial.c tests/io_each.h
 tests_kernels_finish_SOURCES = tests/kernels_finish.c tests/kernels_each.h
+tests_kernels_histogram_SOURCES = tests/kernels_histogram.c tests/kernels_each.h
+tests_kernels_normalize_SOURCES = tests/kernels_normalize.c tests/kernels_each.h
 tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
 tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
 tests_kernels_reduce_SOURCES = tests/kernels_reduce.c tests/kernels_each.h
