@@ -55,6 +55,8 @@ static int write_attribute(hid_t set, hid_t space, hid_t text, const gm_attribut
 
     if (attribute->kind == GM_ATTRIBUTE_TEXT)
         snprintf(cut, cut_length(attribute->text) + 1, "%s", attribute->text);
+    if (H5Aexists(set, attribute->name) > 0) /* copied from an input that we made */
+        H5Adelete(set, attribute->name);
     id = H5Acreate2(set, attribute->name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     ok = id >= 0 && H5Awrite(id, type, kinds[attribute->kind].value) >= 0;
     if (id >= 0)

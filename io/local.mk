@@ -4,6 +4,7 @@ GM_LIBS += io/libgmio.a
 
 io_libgmio_a_CPPFLAGS = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS) $(LIBDEFLATE_CPPFLAGS)
 io_libgmio_a_SOURCES = \
+	io/attributes.c \
 	io/box.c \
 	io/box.h \
 	io/bytes.c \

@@ -116,6 +116,11 @@ typedef struct gm_attribute {
     int64_t integer;
 } gm_attribute;
 
+/* Copies the attributes of an input dataset to dataset index of the output, before it is finished; called by one rank. Those that cannot be (references into
+ * the input's file, more than a header takes) are left out: their number goes to *skipped, the first one's name to first [GM_NAME_MAX]. An attribute
+ * that finishing writes replaces a copied one. GM_EINPUT, GM_EOUTPUT. */
+int gm_output_copy_attributes(const gm_output_record *record, int index, const gm_dataset *from, int *skipped, char *first);
+
 /* Chunks to their places, attributes, flush, rename; with force also the end of the parts of the output that was replaced. Called by one rank after
  * every rank has closed and packed. On failure the output is discarded. The time spent in flushing to the disk adds to *sync_seconds (may be NULL). */
 int gm_output_finish(const gm_output_record *record, const gm_attribute *attributes, int count, double *sync_seconds);

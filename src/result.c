@@ -293,6 +293,17 @@ static char *input_names(const gm_job *job)
     return text;
 }
 
+/* The attributes of an input, as far as they can be copied. */
+static int copy_attributes(const gm_result *result)
+{
+    char title[GM_PATH_MAX], first[GM_NAME_MAX];
+    int skipped = 0;
+    int status = result->attributes ? gm_output_copy_attributes(result->record, 0, result->attributes, &skipped, first) : GM_OK;
+    if (!status && skipped > 0)
+        gm_note("%s: %d attributes could not be copied, the first of them is '%s'", gm_dataset_title(result->attributes, title), skipped, first);
+    return status;
+}
+
 enum { OWN_ATTRIBUTES = 5, EXTRA_ATTRIBUTES = 16 };
 
 static int finish_file(gm_job *job, const gm_result *result, const gm_attribute *extra, int extra_count)
@@ -311,7 +322,11 @@ static int finish_file(gm_job *job, const gm_result *result, const gm_attribute 
     for (int i = 0; i < extra_count && i < EXTRA_ATTRIBUTES; i++)
         all[OWN_ATTRIBUTES + i] = extra[i];
     if (!status)
+        status = copy_attributes(result);
+    if (!status)
         status = gm_output_finish(result->record, all, OWN_ATTRIBUTES + extra_count, &job->report.sync_s);
+    else
+        gm_output_discard(result->record);
     free(inputs);
     free(command);
     free(options_text);

@@ -9,6 +9,7 @@ typedef struct gm_result {
     gm_output_record *record; /* the same on all ranks; owned */
     gm_output *output;        /* this rank's way into it; NULL when closed */
     struct gm_maker *maker;   /* rank 0: the thread that makes the file */
+    const gm_dataset *attributes; /* rank 0: the dataset whose attributes the first one of the output gets; NULL for none; lent */
 } gm_result;
 
 /* Rank 0 fills in the name of the output file: what -o says ("FILE[:DATASET]"; dataset gets that part, if there is one) or `fallback`. */
