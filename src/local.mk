@@ -26,11 +26,19 @@ src_libgmsrc_a_SOURCES = \
 	src/matmul_memory.c \
 	src/matmul_pieces.c \
 	src/matmul_strips.c \
+	src/normalize.h \
+	src/normalize_case.c \
+	src/normalize_field.c \
+	src/normalize_moments.c \
+	src/normalize_pass.c \
+	src/normalize_percentile.c \
+	src/normalize_plan.c \
 	src/op_bench.c \
 	src/op_compare.c \
 	src/op_gen.c \
 	src/op_info.c \
 	src/op_matmul.c \
+	src/op_normalize.c \
 	src/op_reduce.c \
 	src/operations.def \
 	src/options.c \
