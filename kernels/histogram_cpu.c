@@ -7,6 +7,8 @@
 #include "kernels/kernels.h"
 #include "kernels/normalize.h"
 
+enum { SHORT = 16384 /* elements that are not worth a second thread */ };
+
 /* n elements into 32-bit counts, or into the 64-bit ones of the call. */
 #define LOOP(bytes, id, TABLE) \
     for (int64_t i = 0; i < n; i++) { \
@@ -67,6 +69,7 @@ int gm_cpu_histogram(int threads, const gm_histogram_call *call)
     int64_t bins = (int64_t)call->prefixes << call->bits, size = (int64_t)gm_dtype_size(call->type);
     int64_t groups = call->row_step ? call->rows : 1, each = call->row_step ? call->cols : call->rows * call->cols;
     void *tables = NULL;
+    threads = groups * each > SHORT ? threads : 1;
     if (groups >= threads || threads == 1 || each < 2 * bins || !gm_host_try((size_t)(threads * bins) * sizeof(uint32_t), &tables)) {
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (int64_t g = 0; g < groups; g++) {

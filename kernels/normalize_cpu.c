@@ -170,6 +170,7 @@ int gm_cpu_normalize(int threads, const gm_normalize_call *call)
 {
     int64_t total = call->rows * call->cols, batches = gm_ceil_div(total, BATCH);
     uint64_t clipped = 0, nan = 0, marked = 0;
+    threads = batches > 1 ? threads : 1; /* threads that wait for each other cost more than a short piece */
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : clipped, nan, marked)
     for (int64_t b = 0; b < batches; b++) {
         int64_t end = gm_min(total, (b + 1) * BATCH);

@@ -11,6 +11,7 @@ enum {
     MOST_SLOTS = 32,
     LEAST_SLOT = 4096,
     OVERHEAD = 8192,          /* of an allocation, at most */
+    LEAST_FOR_WIDE_DIGITS = 64 << 20, /* a cap from which on digits of 16 bits are counted: 2 MiB for each stack or frame */
     BATCH_COUNTS = 64 << 20   /* bytes of counts of frames whose percentiles are looked for at a time */
 };
 
@@ -118,17 +119,20 @@ static void set_block(const gm_job *job, const gm_normalize_case *c, gm_normaliz
         plan->block_cols = gm_max(1, columns / plan->piece_cols) * plan->piece_cols;
 }
 
-/* Counts of percentiles: bits of a digit, frames at a time. */
-static void set_digits(const gm_normalize_case *c, gm_normalize_plan *plan)
+/* Counts of percentiles: bits of a digit, frames at a time. Ranks that count a stack together have the same caps, if not the same room. */
+static void set_digits(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan)
 {
+    const gm_options *o = job->options;
     int width = 8 * (int)gm_dtype_size(c->src.type), frames = c->per == GM_PER_FRAME;
-    plan->digit = width == 8 || (frames && c->cols < 32768) ? 8 : 16;
+    int tight = (o->host_memory && o->host_memory < LEAST_FOR_WIDE_DIGITS) || (o->device_memory && o->device_memory < LEAST_FOR_WIDE_DIGITS);
+    int64_t budget = gm_min(BATCH_COUNTS, (gm_min(gm_memory_cap(GM_HOST), gm_memory_cap(GM_DEVICE)) - gm_memory_used(GM_HOST)) / 8);
+    plan->digit = width == 8 || tight || (frames && c->cols < 32768) ? 8 : 16;
     plan->levels = width / plan->digit;
     plan->prefixes = plan->levels > 1 ? GM_HISTOGRAM_PREFIXES : 1;
     int64_t one = (int64_t)plan->prefixes * (8 << plan->digit);
     if (frames) {
-        plan->piece_rows = gm_min(plan->piece_rows, gm_max(1, BATCH_COUNTS / one));
-        plan->batch_rows = gm_min(gm_max(plan->piece_rows, BATCH_COUNTS / one / plan->piece_rows * plan->piece_rows), gm_max(plan->rows, 1));
+        plan->piece_rows = gm_min(plan->piece_rows, gm_max(1, budget / one));
+        plan->batch_rows = gm_min(gm_max(plan->piece_rows, budget / one / plan->piece_rows * plan->piece_rows), gm_max(plan->rows, 1));
     } else {
         plan->batch_rows = 1;
     }
@@ -142,10 +146,12 @@ static void fixed_bytes(const gm_job *job, const gm_normalize_case *c, const gm_
     int64_t scale = 2 * plan->entries * (c->wide ? 8 : 4), work = 0, staging = 0;
     if (c->method == GM_PERCENTILE) {
         work = plan->count_bytes + plan->prefix_bytes;
-        staging = work;
+        staging = work + (c->per == GM_PER_STACK && job->ranks->size > 1 ? plan->count_bytes * job->ranks->size : 0);
     } else if (wants_columns(c)) {
         work = plan->block_cols * COLUMN_BYTES;
         staging = GM_NORMALIZE_STAGING * (int64_t)sizeof(gm_total);
+    } else if (plan->flat) {
+        staging = gm_ceil_div(c->rows * c->cols, GM_NODE * gm_leaf_length(c->src.type)) * 2 * (int64_t)sizeof(gm_total);
     }
     *host = scale + OVERHEAD * 4 + staging + (job->ops->unified && c->method != GM_PERCENTILE ? work : 0);
     *device = job->ops->unified ? 0 : scale + work + OVERHEAD * 4;
@@ -166,7 +172,7 @@ static int64_t try_slot(const gm_job *job, const gm_normalize_case *c, int64_t s
     while (set_bytes(c, plan) > slot && plan->piece_rows > 1) /* records of short frames take more than their elements */
         plan->piece_rows = gm_max(1, gm_min(plan->piece_rows - 1, plan->piece_rows / (set_bytes(c, plan) / slot + 1)));
     if (c->method == GM_PERCENTILE)
-        set_digits(c, plan);
+        set_digits(job, c, plan);
     set_bytes(c, plan);
     set_block(job, c, plan);
     fixed_bytes(job, c, plan, &plan->host_bytes, &plan->device_bytes);

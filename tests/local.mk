@@ -40,6 +40,8 @@ GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/bench_file.t \
 	tests/cli/matmul.t \
+	tests/cli/normalize.t \
+	tests/cli/normalize_same.t \
 	tests/cli/one_rank_fails.t \
 	tests/cli/op_bench.t \
 	tests/cli/op_compare.t \
@@ -76,6 +78,7 @@ dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/pack tests/gp
 EXTRA_DIST += \
 	tests/cli/gm.py \
 	tests/cli/statistics.py \
+	tests/cli/oracle.py \
 	tests/gpu/README.md \
 	tests/long/corpus.py \
 	tests/long/unreadable.py \

@@ -1,0 +1,208 @@
+#!/usr/bin/env -S python3 -B
+"""normalize: every method, type, rounding and range against NumPy, bit for bit; what is counted; attributes; what it refuses."""
+import json
+import os
+
+import gm
+import oracle
+from gm import h5py, np
+
+RNG = np.random.default_rng(11)
+TYPES = ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]
+
+
+def name_of(dtype):
+    dtype = np.dtype(dtype)
+    return f"{dtype.kind}{8 * dtype.itemsize}"
+
+
+def stack(dtype, shape=(5, 9, 13)):
+    """Elements over much of a type's range, an element of the top among them."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return (RNG.standard_normal(shape) * 50 + 20).astype(dtype)
+    info = np.iinfo(dtype)
+    x = RNG.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    return x // 3 if dtype.itemsize > 1 else x
+
+
+def run(arguments, ranks=1, name="in.h5"):
+    ran = gm.run(f"normalize {name} -o out.h5 --force --no-sync --report r.json --device {device} {arguments}", ranks)
+    results = {}
+    if ran.code == 0:
+        with open("r.json") as file:
+            results = json.load(file)["results"]
+    return ran, results
+
+
+def same(a, b):
+    """Equal, NaN as well; -0 is 0."""
+    return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def check(title, arguments, want, ranks=1, bound=None):
+    """want: what the oracle gives. bound: relative error that is allowed; None: equal."""
+    ran, told = run(arguments, ranks)
+    if ran.code != 0:
+        return gm.ok(False, f"{device}: {title}", ran)
+    y, (expected, counts) = gm.read("out.h5", "/x"), want
+    if bound is None:
+        good = same(y, expected)
+    else:
+        with np.errstate(all="ignore"):
+            good = y.dtype == expected.dtype and np.allclose(y.astype("f8"), expected.astype("f8"), rtol=bound, atol=bound, equal_nan=True)
+    marked = told.get("constant", told.get("zero_denominators"))
+    counted = bound is not None or (told["clipped"], told["nan"], marked) == (counts["clipped"], counts["nan"], counts["marked"])
+    differ = np.flatnonzero(y.ravel() != expected.ravel())[:3] if y.shape == expected.shape else []
+    return gm.ok(good and counted, f"{device}: {title}", ran, told, counts, [(int(i), y.ravel()[i], expected.ravel()[i]) for i in differ])
+
+
+def codes():
+    """All 65 536 codes, every rounding."""
+    x = np.arange(65536, dtype="u2").reshape(16, 64, 64)
+    gm.write("in.h5", x=x)
+    for sub, factor in ((0, 1), (100, 65535 / 59900), (-0.5, 0.5), (32768, 1.9999999), (1234.567, 0.01234567)):
+        for rounding in oracle.ROUND:
+            check(f"all codes, ({sub}, {factor}), {rounding}", f"--method scale --sub {sub} --factor {factor} --round {rounding}",
+                  oracle.normalize(x, "scale", sub=sub, factor=factor, rounding=rounding))
+    check("all codes, minmax to bytes, half-up", "--type u8 --round half-up", oracle.normalize(x, out="u1", rounding="half-up"))
+    check("all codes, minmax to 10 bits", "--range 0,1023", oracle.normalize(x, range=(0, 1023)))
+
+
+def types():
+    for i, dtype in enumerate(TYPES):
+        x = stack(dtype)
+        gm.write("in.h5", x=x.astype(x.dtype.newbyteorder(">") if i % 2 else x.dtype))
+        for j, out in enumerate((TYPES[(3 * i + 2) % 11], TYPES[(5 * i + 1) % 11], dtype)):
+            per = ("stack", "frame", "pixel")[(i + j) % 3]
+            check(f"minmax per {per}, {dtype} to {out}", f"--per {per} --type {name_of(out)}", oracle.normalize(x, "minmax", per, out))
+            per = ("stack", "frame")[(i + j) % 2]
+            check(f"percentile per {per}, {dtype} to {out}", f"--method percentile --per {per} --low 3.7 --high 96.1 --type {name_of(out)}",
+                  oracle.normalize(x, "percentile", per, out, low=3.7, high=96.1))
+        per = ("stack", "frame", "pixel")[i % 3]
+        want = oracle.normalize(x, "zscore", per)
+        check(f"zscore per {per}, {dtype}", f"--method zscore --per {per}", want, bound=1e-12 if dtype == "f8" else None)
+
+
+def percentiles():
+    """The very numbers of numpy.percentile: an output in float64 is told them."""
+    for dtype in TYPES:
+        x = stack(dtype, (3, 77, 61))
+        gm.write("in.h5", x=x)
+        for low, high in ((1, 99), (0, 100), (12.5, 50), (33.3, 33.4)):
+            want = [oracle.percentile(x, p) for p in (low, high)]
+            ran, told = run(f"--method percentile --low {low} --high {high} --type f64 --threads 2")
+            got = (told.get("sub"), told.get("factor"))
+            gm.ok(want[0] == want[1] or got == (want[0], 1 / (want[1] - want[0])), f"{device}: percentiles {low} and {high} of {dtype}", want, got, ran)
+
+
+def special():
+    x = stack("f4", (4, 5, 6))
+    x[0, 0, :3] = np.nan, -0.0, 1e-42
+    x[1] = np.nan
+    x[2] = 7.25
+    x[3, 1, 1] = np.inf
+    gm.write("in.h5", x=x)
+    for per in ("stack", "frame", "pixel"):
+        for arguments in ("", "--type u8", "--range 2,5", "--type i16 --range -100,100"):
+            out = {"--type u8": "u1", "--type i16 --range -100,100": "i2"}.get(arguments)
+            span = {"--range 2,5": (2, 5), "--type i16 --range -100,100": (-100, 100)}.get(arguments)
+            check(f"NaN and infinity, minmax per {per} {arguments}", f"--per {per} {arguments}", oracle.normalize(x, per=per, out=out, range=span))
+    check("NaN and infinity, zscore per frame", "--method zscore --per frame", oracle.normalize(x, "zscore", "frame"))
+    y = x.copy()
+    y[3, 1, 1] = 3
+    gm.write("in.h5", x=y)
+    check("NaN, percentile per frame", "--method percentile --per frame", oracle.normalize(y, "percentile", "frame"))
+    check("NaN, zscore per stack to integers", "--method zscore --type i8", oracle.normalize(y, "zscore", out="i1"))
+    check("scale to f16 overflows", "--method scale --factor 1e4 --type f16", oracle.normalize(y, "scale", out="f2", factor=1e4))
+    gm.write("in.h5", x=np.full((3, 4, 4), 9, "u2"))
+    check("a constant stack", "--range 5,10", oracle.normalize(np.full((3, 4, 4), 9, "u2"), range=(5, 10)))
+    check("a constant stack, zscore", "--method zscore", oracle.normalize(np.full((3, 4, 4), 9, "u2"), "zscore"))
+
+
+def flats():
+    x = RNG.integers(0, 60000, (6, 7, 11)).astype("u2")
+    flat = RNG.integers(40000, 60000, (5, 7, 11)).astype("u2")
+    dark = RNG.integers(0, 300, (3, 7, 11)).astype("u2")
+    flat[:, 2, 3] = dark[:, 2, 3] = 17
+    gm.write("in.h5", x=x)
+    gm.write("flat.h5", flat=flat, frame=flat[0], floats=flat.astype("f4"))
+    gm.write("dark.h5", dark=dark)
+    fields = "--method flatfield --flat flat.h5:/flat --dark dark.h5"
+    for ranks in (1, 3):
+        check(f"flatfield, {ranks} ranks", fields, oracle.flatfield(x, flat, dark), ranks)
+    gm.write("in.h5", x=x.astype("f4"))
+    check("flatfield of float32", fields, oracle.flatfield(x.astype("f4"), flat, dark))
+    gm.write("in.h5", x=x)
+    check("flatfield of one frame, no dark", "--method flatfield --flat flat.h5:/frame", oracle.flatfield(x, flat[0]))
+    check("flatfield to bytes", f"{fields} --type u8", oracle.flatfield(x, flat, dark, "u1"))
+    check("flatfield in float64", f"{fields} --type f64", oracle.flatfield(x, flat, dark, "f8"))
+    check("flatfield with logarithm", f"{fields} --log", oracle.flatfield(x, flat, dark, log=True))
+    check("flatfield with logarithm in float64", f"{fields} --log --type f64", oracle.flatfield(x, flat, dark, "f8", log=True), bound=1e-15)
+    gm.write("in.h5", x=x[0])
+    want, counts = oracle.flatfield(x[:1], flat, dark)
+    for ranks in (1, 2):
+        check(f"flatfield of a single image, {ranks} ranks", fields, (want[0], counts), ranks)
+    gm.write("in.h5", x=x[:, 0])
+    gm.write("line.h5", x=flat[:, 0])
+    check("flatfield of lines", "--method flatfield --flat line.h5", oracle.flatfield(x[:, 0], flat[:, 0]))
+
+
+def shapes():
+    for shape in ((), (1,), (1000,), (1000, 1), (1, 1000), (3, 0, 4), (0,), (2, 3, 4, 5, 6)):
+        x = stack("u2", shape) if shape else np.array(7, "u2")
+        gm.write("in.h5", x=x)
+        for per in ("stack", "frame", "pixel"):
+            want = oracle.normalize(x, per=per) if x.size else (x, {"clipped": 0, "nan": 0, "marked": 0})
+            check(f"shape {shape} per {per}", f"--per {per}", want, 1 + len(shape) % 3)
+    x = stack("i2", (8, 10, 12))
+    gm.write("in.h5", x=x)
+    ran, told = run("", name="in.h5:/x[1:7:2,3,::3]")
+    gm.ok(ran.code == 0 and same(gm.read("out.h5", "/x"), oracle.normalize(x[1:7:2, 3, ::3])[0]), f"{device}: a selection", ran)
+
+
+def attributes():
+    with h5py.File("in.h5", "w") as file:
+        d = file.create_dataset("deep/er/x", data=stack("u2"))
+        d.attrs["units"], d.attrs["numbers"], d.attrs["empty"] = "counts", np.arange(6.0).reshape(2, 3), h5py.Empty("f4")
+        d.attrs["operation"] = "made elsewhere"
+        d.attrs.create("words", ["a", "longer"], dtype=h5py.string_dtype())
+        d.attrs["reference"] = d.ref
+    for more in ("", "--chunk 2,9,13 --deflate 1", "--output-layout parts"):
+        ran, told = run(more)
+        with h5py.File("out.h5") as file:
+            a = file["deep/er/x"].attrs
+            good = (a["units"] == "counts" and np.array_equal(a["numbers"], np.arange(6.0).reshape(2, 3)) and list(a["words"]) == ["a", "longer"]
+                    and isinstance(a["empty"], h5py.Empty) and "reference" not in a and a["operation"] == "normalize" and a["method"] == "minmax")
+        gm.ok(good and "could not be copied, the first of them is 'reference'" in ran.err, f"{device}: attributes {more}", ran)
+    ran = gm.run(f"normalize in.h5 --device {device} --no-sync")
+    gm.ok(ran.code == 0 and gm.read("in.normalize.h5", "/deep/er/x").shape == (5, 9, 13), f"{device}: the default output", ran)
+
+
+def refusals():
+    gm.write("in.h5", x=stack("u2"))
+    gm.write("other.h5", x=stack("u2", (5, 9, 12)))
+    for arguments, code, pattern in (
+            ("--method percentile --per pixel", 2, "stack or frame"), ("--low 50 --high 50 --method percentile", 2, "low < high"),
+            ("--high 101 --method percentile", 2, "low < high"), ("--range 5,1", 2, "the smaller one first"), ("--range 5", 2, "LO,HI"),
+            ("--range 0,70000", 2, "whole numbers that u16 holds"), ("--range 0.5,7", 2, "whole numbers"), ("--range 0,inf", 2, "LO,HI"),
+            ("--type u7", 2, "--type 'u7'"), ("--method flatfield", 2, "needs --flat"), ("--sub 3", 2, "--sub is no option of --method minmax"),
+            ("--method scale --per frame", 2, "--per is no option"), ("--log", 2, "--log is no option"), ("--flat other.h5", 2, "--flat is no option"),
+            ("--method flatfield --flat other.h5", 3, "other.h5:/x is 5x9x12, expected one frame"),
+            ("--method flatfield --flat in.h5 --dark other.h5", 3, "other.h5:/x is 5x9x12"), ("--method flatfield --flat no.h5", 3, "no.h5"),
+            ("--round up", 2, "nearest-even|half-up|truncate"), ("--method best", 2, "minmax"), ("--chunk 1,2", 2, "--chunk"),
+            ("--output-layout parts --deflate 1", 2, "parts takes no")):
+        before = gm.state()
+        ran = gm.run(f"normalize in.h5 -o no.h5 --device {device} {arguments}")
+        faults = gm.faults_of_refusal(ran, code, pattern) + gm.difference(before, gm.state())
+        gm.ok(not faults, f"{device}: refused: {arguments}", *faults, ran)
+    before = gm.state()
+    for out, pattern in (("in.h5", "is one of the inputs"), ("other.h5", "is one of the inputs")):
+        ran = gm.run(f"normalize in.h5 -o {out} --force --method flatfield --flat in.h5 --dark in.h5 --device {device}" if out == "in.h5" else
+                     f"normalize other.h5 -o other.h5 --force --device {device}")
+        gm.ok(not gm.faults_of_refusal(ran, 4, pattern) and gm.state() == before, f"{device}: no input is replaced: {out}", ran)
+
+
+for device in gm.devices():
+    gm.together([codes, types, percentiles, special, flats, shapes, attributes, refusals])
+gm.done()

@@ -1,0 +1,141 @@
+"""What normalize must give, made again with NumPy one operation at a time; statistics of integers by exact arithmetic."""
+import decimal
+import fractions
+import math
+
+import numpy as np
+
+ROUND = {"nearest-even": np.rint, "half-up": lambda v: np.floor(v + v.dtype.type(0.5)), "truncate": np.trunc}
+
+
+def is_float(dtype):
+    return np.dtype(dtype).kind == "f"
+
+
+def limits(dtype, target):
+    """The default of --range."""
+    if is_float(dtype):
+        return (0, 1) if target else (-math.inf, math.inf)
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def wants_wide(dtype):
+    dtype = np.dtype(dtype)
+    return dtype == "f8" or (dtype.kind in "iu" and dtype.itemsize >= 4)
+
+
+def root(value):
+    """The square root of a fraction, rounded once."""
+    with decimal.localcontext() as context:
+        context.prec = 60
+        return float((decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)).sqrt())
+
+
+def span_of(low, high):
+    return float(int(high) - int(low)) if isinstance(low, np.integer) else float(np.float64(high) - np.float64(low)) if low != high else 0.0
+
+
+def moments(part):
+    """Mean and standard deviation of a part, 1-d."""
+    if not is_float(part.dtype):
+        numbers = [int(v) for v in part]
+        n, total, squares = len(numbers), sum(numbers), sum(v * v for v in numbers)
+        return float(fractions.Fraction(total, n)), root(fractions.Fraction(n * squares - total * total, n * n))
+    numbers = [float(v) for v in part]
+    if not all(map(math.isfinite, numbers)):
+        return math.fsum([v for v in numbers if not math.isfinite(v)]) if not (math.inf in numbers and -math.inf in numbers) else math.nan, math.nan
+    mean = math.fsum(numbers) / len(numbers)
+    return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in numbers) / len(numbers))
+
+
+def percentile(part, p):
+    """numpy.percentile of a sorted part, in float64."""
+    return np.percentile(part if not is_float(part.dtype) else part.astype("f8"), p)
+
+
+def numbers_of(part, method, lo, hi, low, high):
+    """What is subtracted and multiplied by, for the elements of a part; a factor of None: constant."""
+    part = part[~np.isnan(part)] if is_float(part.dtype) else part
+    if part.size == 0:
+        return math.nan, 1.0
+    if method == "zscore":
+        sub, span, top = *moments(part), 1.0
+    elif method == "percentile":
+        sub, end = percentile(part, low), percentile(part, high)
+        span, top = (0.0 if end == sub else float(end - sub)), float(hi) - float(lo)
+    else:
+        sub, span, top = part.min(), span_of(part.min(), part.max()), float(hi) - float(lo)
+    if math.isnan(span):
+        return math.nan, 1.0
+    return float(sub), (top / span if span else None)
+
+
+def store(v, out, lo, hi, marked, rounding, value):
+    """Values to elements, and how many were clipped, NaN, marked."""
+    real = v.dtype.type
+    nan = np.isnan(v) & ~marked
+    r = v if is_float(out) else ROUND[rounding](v)
+    with np.errstate(over="ignore", invalid="ignore"):
+        clipped = ((r < real(lo)) | (r > real(hi))) & ~marked
+        if is_float(out):
+            y = r.astype(out)
+            clipped |= np.isfinite(r) & np.isinf(y) & ~marked
+            y = np.where(r >= real(hi), np.dtype(out).type(hi), np.where(r <= real(lo), np.dtype(out).type(lo), y)).astype(out)
+            y[nan] = np.nan
+        else:
+            y = np.where((r > real(lo)) & (r < real(hi)), r, 0).astype(out)
+            y[r >= real(hi)] = hi
+            y[r <= real(lo)] = lo
+            y[nan] = 0
+    y[marked] = np.dtype(out).type(value)
+    return y, {"clipped": int(clipped.sum()), "nan": int(nan.sum()), "marked": int(marked.sum())}
+
+
+def parts_of(x, per):
+    """x as [parts][elements of a part], and the way back."""
+    if per == "stack":
+        return x.reshape(1, -1), lambda y: y.reshape(x.shape)
+    rows = x.reshape(x.shape[0], -1) if x.ndim else x.reshape(1, 1)
+    if per == "frame":
+        return rows, lambda y: y.reshape(x.shape)
+    return np.ascontiguousarray(rows.T), lambda y: np.ascontiguousarray(y.T).reshape(x.shape)
+
+
+def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="nearest-even", low=1.0, high=99.0, sub=0.0, factor=1.0):
+    """The output and the counts."""
+    x = np.asarray(x)
+    x = x.astype(x.dtype.newbyteorder("="))
+    out = np.dtype(out or ("f4" if method == "zscore" and not is_float(x.dtype) else x.dtype))
+    target = method in ("minmax", "percentile")
+    lo, hi = range or limits(out, target)
+    real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
+    parts, back = parts_of(x, per)
+    scales = [(sub, factor) if method == "scale" else numbers_of(part, method, lo, hi, low, high) for part in parts]
+    with np.errstate(all="ignore"):
+        subs = np.array([s for s, f in scales]).astype(real)[:, None]
+        factors = np.array([math.nan if f is None else f for s, f in scales]).astype(real)[:, None]
+        infinite = np.isinf(factors)
+        factors[infinite] = np.nan
+        p = parts.astype(real)
+        v = (p - subs) * factors
+        if target and lo != 0:
+            v = v + real(lo)
+    marked = np.isnan(factors) & ~np.isnan(p)
+    y, counts = store(v, out, lo, hi, marked, rounding, min(max(0, lo), hi) if method == "zscore" else lo)
+    return back(y), counts
+
+
+def flatfield(x, flat, dark=None, out=None, log=False):
+    out = np.dtype(out or ("f4" if not is_float(x.dtype) else x.dtype))
+    real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
+    mean = [f.reshape((-1,) + x.shape[1:]).astype("f8").mean(axis=0) if f is not None else np.zeros(x.shape[1:]) for f in (flat, dark)]
+    with np.errstate(all="ignore"):
+        span = mean[0] - mean[1]
+        gain = np.where(span == 0, np.nan, 1 / span).astype(real)
+        p = x.astype(x.dtype.newbyteorder("=")).astype(real)
+        v = (p - mean[1].astype(real)) * gain
+        if log:
+            v = (-np.log(v.astype("f8"))).astype(real)
+    marked = np.broadcast_to(np.isnan(gain), x.shape) & ~np.isnan(p)
+    lo, hi = limits(out, False)
+    return store(v, out, lo, hi, marked, "nearest-even", 0)
