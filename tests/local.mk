@@ -20,6 +20,7 @@ GM_TESTS = \
 	tests/kernels_normalize \
 	tests/kernels_probe \
 	tests/kernels_unpack \
+	tests/normalize_apart \
 	tests/options \
 	tests/plan \
 	tests/progress \
@@ -119,8 +120,10 @@ tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
 tests_kernels_reduce_SOURCES = tests/kernels_reduce.c tests/kernels_each.h
 tests_kernels_unpack_SOURCES = tests/kernels_unpack.c tests/kernels_each.h
 tests_matmul_fault_SOURCES = tests/matmul_fault.c
-tests_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_matmul_staged_SOURCES = tests/matmul_staged.c tests/slow_device.c tests/slow_device.h
+tests_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS) \
+tests_matmul_staged_SOURCES = tests/matmul_staged.c tests/slow_device.c tests/slow_device.h \
+tests_normalize_apart_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS) \
+tests_normalize_apart_SOURCES = tests/normalize_apart.c
 tests_options_SOURCES = tests/options.c
 tests_plan_SOURCES = tests/plan.c
 tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
