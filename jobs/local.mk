@@ -1,3 +1,5 @@
 # jobs/: launch recipes for clusters, to copy and edit.
 jobsdir = $(pkgdatadir)/jobs
-dist_jobs_DATA = jobs/matmul.sbatch
+dist_jobs_DATA = \
+	jobs/matmul.sbatch \
+	jobs/normalize.sbatch

@@ -78,8 +78,8 @@ check_LIBRARIES = tests/libtap.a
 dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/pack tests/gpu/run
 EXTRA_DIST += \
 	tests/cli/gm.py \
-	tests/cli/statistics.py \
 	tests/cli/oracle.py \
+	tests/cli/statistics.py \
 	tests/gpu/README.md \
 	tests/long/corpus.py \
 	tests/long/unreadable.py \
