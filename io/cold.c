@@ -132,8 +132,8 @@ static void find_rates(const gm_cold *cold, double rate[GM_COLD_DIRECT + 1])
         rate[way] = seconds[way] > 0 ? (double)bytes[way] / seconds[way] : 0;
 }
 
-/* The way of a read that is about to begin. Once the contest is on, all reads are of it: what the kernel reads ahead for the cached ones looks as if it had
- * been in memory all the time. */
+/* The way of a read that is about to begin. Once the contest is on, all reads are of it: what the kernel reads ahead for the cached ones looks as
+ * if it had been in memory all the time. */
 static gm_cold_turn take_turn(gm_cold *cold, int missing)
 {
     gm_cold_turn turn = {(gm_cold_way)atomic_load(&cold->way), -1, -1};

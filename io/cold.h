@@ -1,9 +1,9 @@
 /* cold.h - large reads of bytes that are not in the page cache: past it, where that is faster. Internal to io/.
  *
- * A read of GM_COLD_LEAST bytes and more asks the kernel whether some pages of it are in memory. If one is, or if the file system cannot say, it is a plain pread.
- * If none is, it is one of a contest: some reads through the page cache, some by O_DIRECT, the file's own data all of them; the faster way does the rest.
- * O_DIRECT takes a tenth of the processor's time, but leaves nothing behind for the next reader: where the file fits into a quarter of the
- * memory it has to be faster by a quarter. */
+ * A read of GM_COLD_LEAST bytes and more asks the kernel whether some pages of it are in memory. If one is, or if the file system cannot say, it is
+ * a plain pread. If none is, it is one of a contest: some reads through the page cache, some by O_DIRECT, the file's own data all of them; the
+ * faster way does the rest. O_DIRECT takes a tenth of the processor's time, but leaves nothing behind for the next reader: where the file fits
+ * into a quarter of the memory it has to be faster by a quarter. */
 #ifndef GM_IO_COLD_H
 #define GM_IO_COLD_H
 
@@ -20,8 +20,8 @@ typedef enum gm_cold_way {
 
 typedef struct gm_cold gm_cold;
 
-/* For a file that is open for reading: the descriptor is only looked at now, and stays the caller's. NULL, without a message, where there is nothing to gain: no
- * O_DIRECT, no memory, no /proc. */
+/* For a file that is open for reading: the descriptor is only looked at now, and stays the caller's. NULL, without a message, where there is nothing
+ * to gain: no O_DIRECT, no memory, no /proc, a file of less than 32 MiB. */
 gm_cold *gm_cold_open(int fd, gm_cold_way way);
 void gm_cold_close(gm_cold *cold); /* takes NULL */
 
