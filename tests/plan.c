@@ -68,6 +68,38 @@ static void test_same_cut(void)
     tap_ok(same, "tiles and leaves are the same for any number of ranks and any budget, and the budget holds");
 }
 
+/* Bands are whole tiles of a block; a device of its own keeps A and B where it has the room, and then begins with one leaf. */
+static void test_bands(void)
+{
+    int good = 1, kept = 0, others = 0;
+    for (int ranks = 1; ranks <= 4; ranks++)
+        for (int64_t budget = INT64_C(32) << 20; budget <= INT64_C(8) << 30; budget *= 2) {
+            gm_plan plan;
+            gm_part part;
+            gm_problem p = problem(10000, 9000, 20000, ranks);
+            p.stage = 1;
+            p.wave = 1000000;
+            p.device_budget = budget;
+            good &= gm_plan_make(&p, &plan) == GM_OK && plan.device_bytes <= budget;
+            gm_plan_part(&plan, 0, &part);
+            good &= plan.band_rows > 0 && plan.band_rows <= plan.block_rows;
+            good &= plan.band_rows == plan.block_rows || (plan.band_rows % plan.tile == 0 && plan.band_rows * plan.block_cols >= 4 * p.wave);
+            good &= gm_plan_step_end(&plan, &part, part.leaf0) == part.leaf0 + 1;
+            good &= !plan.keep || (gm_plan_blocks(&plan, &part) == 1 && gm_plan_panel_leaves(&plan, &part) == plan.leaves &&
+                                   plan.band_rows < plan.block_rows);
+            int64_t all = part.rows * part.cols + plan.problem.k * (part.rows + part.cols);
+            good &= plan.keep || budget < 2 * 4 * all || plan.grid[2] > 1;
+            kept += plan.keep;
+            others += !plan.keep;
+        }
+    tap_ok(good && kept && others, "bands are whole tiles and large enough; A and B are kept where there is room (%d of %d)", kept, kept + others);
+    gm_plan plan;
+    gm_problem p = problem(10000, 10000, 10000, 1);
+    p.shared = 1;
+    tap_ok(gm_plan_make(&p, &plan) == GM_OK && plan.same && gm_plan_bytes_read(&plan, &(gm_part){.rows = 10000, .cols = 10000}) == INT64_C(400000000),
+           "A = B is kept once and read once");
+}
+
 static void test_refusal(void)
 {
     gm_plan plan;
@@ -109,6 +141,7 @@ int main(void)
 {
     test_cover();
     test_same_cut();
+    test_bands();
     test_refusal();
     test_leaf();
     return tap_done();

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -97,6 +98,14 @@ static void progress(void *context, int64_t bytes)
     ((state *)context)->moved += bytes;
 }
 
+static int pins_left;
+
+static int pin_some(gm_device *device, size_t bytes, void **out)
+{
+    *out = NULL;
+    return pins_left-- > 0 ? gm_device_cpu.pin(device, bytes, out) : gm_fail(GM_EDEVICE, "planted: no pinned memory");
+}
+
 static const gm_ranks alone = {.size = 1, .local_size = 1, .hosts = 1};
 
 static int run(state *s, int depth, int threads, int exchanging)
@@ -111,7 +120,9 @@ static int run(state *s, int depth, int threads, int exchanging)
     }
     if (gm_device_cpu.open(0, 1, &device))
         return GM_EINTERNAL;
-    gm_stream_setup setup = {.ops = &gm_device_cpu, .device = device, .ranks = &alone, .piece = BYTES, .depth = depth, .threads = threads,
+    gm_device_ops ops = gm_device_cpu;
+    ops.pin = pin_some;
+    gm_stream_setup setup = {.ops = &ops, .device = device, .ranks = &alone, .piece = BYTES, .depth = depth, .threads = threads,
                              .progress = progress, .progress_context = s};
     int status = gm_stream_open(&setup, &stream);
     if (!status)
@@ -130,6 +141,23 @@ static void test_all_through(void)
             tap_ok(status == GM_OK && s.wrong == 0 && s.reads == PIECES && s.writes == PIECES && s.moved == (int64_t)PIECES * BYTES,
                    "%d slots, %d threads: each piece once, in order", depth, threads);
         }
+}
+
+/* Slots are opened while the ring runs: what cannot be opened is done without, but for the first. */
+static void test_few_slots(void)
+{
+    for (pins_left = 0; pins_left < 4;) {
+        int pins = pins_left;
+        state s = {.fail_at = -1, .stages = GM_STAGE_READ | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE};
+        int status = run(&s, 9, 3, 0);
+        gm_error error;
+        gm_error_get(&error);
+        tap_ok(status == (pins ? GM_OK : GM_EDEVICE) && error.code == status && s.wrong == 0 && s.writes == (pins ? PIECES : 0),
+               "memory for %d slots of 9", pins);
+        gm_error_clear();
+        pins_left = pins + 1;
+    }
+    pins_left = INT_MAX;
 }
 
 static void test_failures(void)
@@ -159,7 +187,9 @@ static void test_appointments(void)
 
 int main(void)
 {
+    pins_left = INT_MAX;
     test_all_through();
+    test_few_slots();
     test_failures();
     test_appointments();
     return tap_done();
