@@ -293,7 +293,7 @@ int gm_output_create(gm_output_record *record)
         status = gm_parted_plan(record);
     }
     for (int part = 0; part < record->parts && !status; part++)
-        status = create_file(record, part);
+        status = gm_parted_copy(record, part) ? GM_OK : create_file(record, part);
     if (!status)
         status = create_file(record, -1);
     if (!status && chunked)

@@ -3,6 +3,7 @@
  * Rows go to the parts in stripes, in turn: what is written at one time lies close together, and in different files nevertheless. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 static const char mark[] = "gpumem_parts", infix[] = ".parts-", part_name[] = "part-%02d.h5";
 
 /* A stripe has about what one thread writes at once. With too many of them libhdf5 takes long to read the virtual dataset. */
-enum { STRIPE_BYTES = 8 << 20, STRIPES_MAX = 1024 /* of a part */, NAME_ROOM = 32 };
+enum { STRIPE_BYTES = 4 << 20, STRIPES_MAX = 1024 /* of a part */, NAME_ROOM = 32, COPY_MAX = 1 << 20 };
 
 /* Deals the rows of a dataset to at most so many parts. Returns how many it has. */
 static int deal(gm_output_record *record, int index, int parts)
@@ -150,6 +151,43 @@ int gm_parted_map(hid_t plist, const gm_output_record *record, int index)
         if (ok && rest > 0 && full % record->parts == part)
             ok = map_run(plist, record, index, &(run){part, stripes * stripe, full, 1, rest});
     }
+    return ok;
+}
+
+/* Bytes [from, to) of one file to another. Returns whether that went well. */
+static int copy_range(int in, int out, int64_t from, int64_t to)
+{
+    size_t bytes = (size_t)(to - from);
+    char *buffer = to - from <= COPY_MAX ? malloc(bytes + 1) : NULL;
+    int ok = buffer && pread(in, buffer, bytes, from) == (ssize_t)bytes && pwrite(out, buffer, bytes, from) == (ssize_t)bytes;
+
+    free(buffer);
+    return ok;
+}
+
+int gm_parted_copy(gm_output_record *record, int part)
+{
+    char first[GM_PATH_MAX], path[GM_PATH_MAX];
+    int64_t rows = gm_parted_rows(record, 0, 0), begin = record->part_offset[0][0];
+    int64_t end = begin + rows * gm_output_columns(&record->dataset[0]) * (int64_t)gm_dtype_size(record->dataset[0].type);
+    int in = -1, out = -1, ok = 0;
+    struct stat st;
+
+    if (part == 0 || record->datasets != 1 || begin == 0 || gm_parted_rows(record, 0, part) != rows)
+        return 0;
+    in = open(gm_parted_path(record, 0, first), O_RDONLY | O_CLOEXEC);
+    out = open(gm_parted_path(record, part, path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (in >= 0 && out >= 0)
+        ok = fstat(in, &st) == 0 && st.st_size >= end && copy_range(in, out, 0, begin) && copy_range(in, out, end, st.st_size)
+             && ftruncate(out, st.st_size) == 0;
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    if (ok)
+        record->part_offset[part][0] = begin;
+    else if (out >= 0)
+        unlink(path);
     return ok;
 }
 

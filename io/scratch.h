@@ -39,6 +39,10 @@ char *gm_parted_path(const gm_output_record *record, int part, char *path);
 /* Rows of a dataset that part has, or that come before row in its part: those of earlier stripes. */
 int64_t gm_parted_rows(const gm_output_record *record, int index, int part);
 
+/* Makes a part by copying the first one, of which only the data may be missing: libhdf5 takes longer. Returns whether it is made; it is not
+ * where the two are not alike. */
+int gm_parted_copy(gm_output_record *record, int part);
+
 /* Makes dataset index virtual: where its rows are. plist: of its creation. Returns whether that went well. */
 int gm_parted_map(hid_t plist, const gm_output_record *record, int index);
 
