@@ -55,8 +55,6 @@ static int write_attribute(hid_t set, hid_t space, hid_t text, const gm_attribut
 
     if (attribute->kind == GM_ATTRIBUTE_TEXT)
         snprintf(cut, cut_length(attribute->text) + 1, "%s", attribute->text);
-    if (H5Aexists(set, attribute->name) > 0) /* copied from an input that we made */
-        H5Adelete(set, attribute->name);
     id = H5Acreate2(set, attribute->name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     ok = id >= 0 && H5Awrite(id, type, kinds[attribute->kind].value) >= 0;
     if (id >= 0)
@@ -70,6 +68,8 @@ static int write_attributes(hid_t set, const char *title, const gm_attribute *at
     hid_t space = H5Screate(H5S_SCALAR), text = text_type();
     int ok = space >= 0 && text >= 0, status = GM_OK;
 
+    for (int i = 0; i < count && ok; i++) /* one that was copied from an input gives way */
+        ok = H5Aexists(set, attributes[i].name) <= 0 || H5Adelete(set, attributes[i].name) >= 0;
     for (int i = 0; i < count && ok; i++) {
         ok = write_attribute(set, space, text, &attributes[i]);
         if (!ok)

@@ -31,6 +31,7 @@ typedef struct gm_normalize_case {
     double percent[2];  /* percentile */
     int64_t rows, cols; /* frames, pixels */
     int has_dark;
+    int by_rows;        /* statistics of pixels: ranks share frames nevertheless, see gm_normalize_by_rows_all() */
     union {
         gm_dataset input[3];
         struct {
@@ -61,6 +62,10 @@ typedef struct gm_normalize_plan {
     int passes;                   /* over the rectangle, the last one included */
     int64_t device_bytes, host_bytes; /* of all this; a device that addresses host memory has them in host_bytes alone */
 } gm_normalize_plan;
+
+/* Decides on c->by_rows: where each chunk has pixels of several ranks' shares, all would decode it. Then they share frames and merge what they know of each
+ * pixel, if that does not depend on order and all have memory for all pixels at once. Collective. */
+int gm_normalize_by_rows_all(const gm_job *job, gm_normalize_case *c);
 
 /* Makes the share of this rank's job->ranks and pieces of it. GM_EDEVICE, with the number that would do, when memory does not suffice. Not collective. */
 int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan);

@@ -162,6 +162,16 @@ static int describe_field(const char *text, gm_normalize_case *c, gm_dataset *d,
     return GM_OK;
 }
 
+/* Has the device what the method needs? */
+static int check_device(const gm_job *job, const gm_normalize_case *c)
+{
+    const gm_device_ops *ops = job->ops;
+    int moments = c->method == GM_MINMAX || c->method == GM_ZSCORE, columns = c->method == GM_FLATFIELD || (moments && c->per == GM_PER_PIXEL);
+    if (ops->normalize && (ops->histogram || c->method != GM_PERCENTILE) && (ops->reduce_columns || !columns) && (ops->reduce_rows || !moments || columns))
+        return GM_OK;
+    return gm_fail(GM_EDEVICE, "--method %s is not built yet for the device %s, expected --device cpu", gm_method_name(c->method), ops->kind);
+}
+
 int gm_normalize_describe(const gm_job *job, gm_normalize_case *c)
 {
     const gm_options *o = job->options;
@@ -182,7 +192,5 @@ int gm_normalize_describe(const gm_job *job, gm_normalize_case *c)
     c->has_dark = c->method == GM_FLATFIELD && o->dark;
     if (!status && c->has_dark)
         status = describe_field(o->dark, c, &c->dark, 0);
-    if (!status && (!job->ops->normalize || !job->ops->histogram || !job->ops->reduce_rows || !job->ops->reduce_columns))
-        status = gm_fail(GM_EDEVICE, "normalize is not built yet for the device %s, expected --device cpu", job->ops->kind);
-    return status;
+    return status ? status : check_device(job, c);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 1 << 16 /* pixels that are exchanged at a time */ };
+enum { AT_ONCE = 1 << 13 /* pixels that are exchanged at a time */ };
 
 typedef struct field {
     gm_normalize_case problem; /* that of the frames of the field, as one of statistics of pixels */
@@ -60,9 +60,9 @@ static int exchange_all(const field *f, int64_t want_col, int64_t want_cols, dou
     const gm_job *job = f->part.job;
     const gm_normalize_plan *plan = &f->part.plan;
     int size = job->ranks->size;
-    uint64_t *words = malloc(AT_ONCE * sizeof *words), *all = job->ranks->rank == 0 ? malloc((size_t)size * AT_ONCE * sizeof *all) : NULL;
-    int status = words && (all || job->ranks->rank) ? GM_OK : gm_fail(GM_EINTERNAL, "no memory to exchange a field");
-    status = gm_job_agree_all(job, status);
+    void *memory = NULL;
+    int status = gm_job_agree_all(job, gm_host_alloc((size_t)(job->ranks->rank == 0 ? size + 1 : 1) * AT_ONCE * sizeof(uint64_t), &memory));
+    uint64_t *words = memory, *all = job->ranks->rank == 0 && words ? words + AT_ONCE : NULL;
     for (int64_t at = 0, n, begin; at < f->problem.cols && !status; at += n) {
         n = gm_min(AT_ONCE, f->problem.cols - at);
         memset(words, 0, AT_ONCE * sizeof *words);
@@ -81,8 +81,7 @@ static int exchange_all(const field *f, int64_t want_col, int64_t want_cols, dou
         if (count > 0)
             memcpy(wanted + (begin - want_col), words + (begin - at), (size_t)count * sizeof *words);
     }
-    free(all);
-    free(words);
+    gm_host_free(memory);
     return gm_job_agree_all(job, status);
 }
 

@@ -278,6 +278,58 @@ static void set_column(void *context, int64_t i, const gm_total *total)
     m->constant += set_entry(m->p, i, total, m->kind);
 }
 
+/* Columns of whose rows each rank has some: what all know of them together. Collective. */
+static int exchange_columns_all(moments *m, gm_total *mine, gm_total *gathered)
+{
+    const gm_job *job = m->p->job;
+    const gm_device_ops *ops = job->ops;
+    gm_queue *queue = gm_stream_in(m->p->stream);
+    int status = GM_OK;
+    for (int64_t at = 0; at < m->p->plan.cols && !status; at += GM_NORMALIZE_STAGING) {
+        int64_t count = gm_min(GM_NORMALIZE_STAGING, m->p->plan.cols - at);
+        size_t bytes = (size_t)count * sizeof *mine;
+        status = ops->copy_out(queue, mine, bytes, m->columns + at, bytes, bytes, 1);
+        status = gm_job_agree_all(job, status ? status : ops->queue_sync(queue));
+        if (!status)
+            status = gm_gather_all(job->ranks, mine, bytes, gathered);
+        for (int64_t i = 0; i < count * (job->ranks->size - 1) && !status && gathered; i++)
+            gm_total_merge(&gathered[i % count], &gathered[count + i], m->kind);
+        if (!status && gathered)
+            memcpy(mine, gathered, bytes);
+        if (!status)
+            status = gm_broadcast_all(mine, bytes);
+        for (int64_t i = 0; i < count && !status; i++)
+            set_column(m, at + i, &mine[i]);
+    }
+    return gm_job_agree_all(job, status);
+}
+
+static int columns_by_rows_all(moments *m)
+{
+    const gm_job *job = m->p->job;
+    const gm_device_ops *ops = job->ops;
+    void *open = NULL, *columns = NULL, *mine = NULL, *gathered = NULL;
+    int status = ops->alloc(job->device, (size_t)m->p->plan.cols * sizeof *m->open, &open);
+    if (!status)
+        status = ops->alloc(job->device, (size_t)m->p->plan.cols * sizeof *m->columns, &columns);
+    if (!status)
+        status = ops->pin(job->device, GM_NORMALIZE_STAGING * sizeof(gm_total), &mine);
+    if (!status && job->ranks->rank == 0)
+        status = gm_host_alloc((size_t)job->ranks->size * GM_NORMALIZE_STAGING * sizeof(gm_total), &gathered);
+    m->open = open;
+    m->columns = columns;
+    if (!status)
+        status = run_columns(m, 0, gm_normalize_pieces(&m->p->plan));
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = exchange_columns_all(m, mine, gathered);
+    gm_host_free(gathered);
+    ops->unpin(job->device, mine);
+    ops->free(job->device, columns);
+    ops->free(job->device, open);
+    return status;
+}
+
 int gm_normalize_moments_all(gm_normalize *p, int64_t *constant)
 {
     moments m = {.p = p, .kind = gm_dtype_get_kind(p->problem->src.type), .want = wanted(p->problem)};
@@ -285,6 +337,11 @@ int gm_normalize_moments_all(gm_normalize *p, int64_t *constant)
     gm_total_begin(&m.total);
     if (p->problem->per == GM_PER_STACK)
         return stack_all(&m, constant);
+    if (p->problem->per == GM_PER_PIXEL && p->problem->by_rows) {
+        int status = columns_by_rows_all(&m);
+        *constant = m.constant;
+        return status;
+    }
     int status = gm_job_agree_all(p->job, p->problem->per == GM_PER_FRAME ? run_rows(&m) : gm_normalize_columns(p, m.want, set_column, &m));
     return status ? status : gm_normalize_sum_all(p->job, m.constant, constant);
 }

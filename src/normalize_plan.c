@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "src/flat.h"
 
 enum {
@@ -48,7 +49,7 @@ static void set_share(const gm_ranks *ranks, const gm_normalize_case *c, gm_norm
         plan->rows = 1;
         gm_flat_part(ranks, c->rows * c->cols, GM_NODE * gm_leaf_length(c->src.type), &plan->col, &end);
         plan->cols = end - plan->col;
-    } else if (wants_columns(c) || (c->rows < ranks->size && c->per != GM_PER_FRAME)) {
+    } else if ((wants_columns(c) && !c->by_rows) || (c->rows < ranks->size && c->per != GM_PER_FRAME)) {
         gm_flat_part(ranks, c->cols, c->cols / col_unit >= ranks->size && col_unit > 1 ? col_unit : 64, &plan->col, &end);
         plan->cols = end - plan->col;
     } else {
@@ -210,7 +211,7 @@ int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_nor
 {
     const gm_options *o = job->options;
     int64_t in = (int64_t)gm_dtype_size(c->src.type), out = (int64_t)gm_dtype_size(c->type);
-    int64_t slot = o->piece ? o->piece : USUAL_ELEMENTS / gm_max(in, out) * (in + out), room, wanted, before = -1;
+    int64_t slot = o->piece ? o->piece : USUAL_ELEMENTS / gm_max(in, out) * (in + out), room, wanted;
     *plan = (gm_normalize_plan){.levels = 1};
     set_share(job->ranks, c, plan);
     for (;; slot /= 2) { /* smaller pieces while not even two of them fit */
@@ -218,9 +219,8 @@ int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_nor
         wanted = gm_max(1, gm_min(o->depth ? o->depth : gm_max(3, gm_min(2 * job->threads, MOST_SLOTS)), gm_normalize_pieces(plan)));
         if (room >= wanted || (!o->depth && room >= gm_min(wanted, 2)))
             break;
-        if (o->piece || slot <= LEAST_SLOT || plan->in_bytes + plan->out_bytes + plan->host_bytes == before)
+        if (o->piece || slot <= LEAST_SLOT)
             return refuse(job, c, plan, o->depth ? wanted : gm_min(wanted, 2));
-        before = slot / 2 <= LEAST_SLOT ? plan->in_bytes + plan->out_bytes + plan->host_bytes : -1;
     }
     plan->depth = gm_min(wanted, room);
     plan->passes = c->method == GM_SCALE || c->method == GM_FLATFIELD ? 1 : c->method == GM_PERCENTILE ? plan->levels + 1 : 2;
@@ -229,4 +229,18 @@ int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_nor
         plan->device_bytes += plan->depth * (plan->in_bytes + plan->out_bytes + OVERHEAD);
     set_keep(job, c, plan);
     return GM_OK;
+}
+
+int gm_normalize_by_rows_all(const gm_job *job, gm_normalize_case *c)
+{
+    gm_normalize_plan plan;
+    int size = job->ranks->size, in_order = gm_dtype_get_kind(c->src.type) == GM_FLOAT && c->method != GM_MINMAX;
+    if (size == 1 || !wants_columns(c) || in_order || c->src.filters == 0 || col_unit_of(c) <= c->cols / size || c->rows / row_unit_of(c) < size)
+        return GM_OK;
+    c->by_rows = 1;
+    int64_t fits = gm_normalize_plan_make(job, c, &plan) == GM_OK && plan.block_cols == c->cols;
+    gm_error_clear();
+    int status = gm_job_agree_all(job, gm_least_all(&fits));
+    c->by_rows = (int)fits;
+    return status;
 }

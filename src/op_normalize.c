@@ -253,6 +253,8 @@ int gm_op_normalize(gm_job *job)
     status = gm_job_agree_all(job, status);
     if (!status)
         status = gm_job_agree_all(job, gm_broadcast_all(c, sizeof *c));
+    if (!status)
+        status = gm_normalize_by_rows_all(job, c);
     gm_normalize_plan plan;
     if (!status)
         status = gm_job_agree_all(job, gm_normalize_plan_make(job, c, &plan));

@@ -14,7 +14,8 @@ CONFIGURATIONS = ((2, ""), (3, "--piece 20000 --depth 3"), (5, "--threads 1 --pi
 # What is asked for, the type, how it is stored.
 CASES = (("", "u2", {}), ("--method zscore", "f4", {}), ("--method zscore --per frame", "f4", {"chunks": (1, 41, 211), "compression": "gzip"}),
          ("--method zscore --per pixel", "f8", {"chunks": (4, 20, 100), "compression": "gzip", "shuffle": True}),
-         ("--per pixel --type u8", "i4", {}), ("--per frame", "f8", {"chunks": (4, 20, 100)}), ("--method percentile", "f4", {}),
+         ("--per pixel --type u8", "i4", {}), ("--method zscore --per pixel", "u2", {"chunks": (1, 41, 211), "compression": "gzip"}),
+         ("--per pixel", "f4", {"chunks": (2, 41, 211), "compression": "gzip"}), ("--per frame", "f8", {"chunks": (4, 20, 100)}), ("--method percentile", "f4", {}),
          ("--method percentile --per frame --high 90", "u4", {"chunks": (3, 41, 50)}), ("--method percentile", "i8", {"chunks": (23, 10, 10)}),
          ("--method flatfield --flat flat.h5 --dark flat.h5:/x[1]", "u2", {"chunks": (8, 8, 8)}))
 
@@ -58,6 +59,18 @@ def caps():
     gm.ok(third == first, f"{device}: the number that it named does", ran)
 
 
+def reduced():
+    """Mean and deviation have the bits that reduce prints."""
+    gm.write("in.h5", x=(np.random.default_rng(5).standard_normal((70, 90, 200)) * 3 + 1000).astype("f4"))
+    for ranks in (1, 3):
+        ran = gm.run(f"normalize in.h5 -o out.h5 --force --no-sync --report r.json --device {device} --method zscore --type f64", ranks)
+        with open("r.json") as file:
+            told = json.load(file)["results"]
+        other = gm.run(f"reduce in.h5 --stat mean,std --device {device}")
+        mean, deviation = (float(line.split()[1]) for line in other.out.splitlines())
+        gm.ok((told["sub"], told["factor"]) == (mean, 1 / deviation), f"{device}: mean and deviation are those of reduce, {ranks} ranks", told, other)
+
+
 def real():
     if not os.path.isdir(gm.DATA):
         gm.skip(f"{device}: real files", f"no folder {gm.DATA} (GPUMEM_TEST_DATA)")
@@ -79,5 +92,5 @@ def real():
 
 
 for device in gm.devices():
-    gm.together([*(functools.partial(check, case) for case in CASES), caps, real])
+    gm.together([*(functools.partial(check, case) for case in CASES), caps, reduced, real])
 gm.done()
