@@ -107,7 +107,11 @@ int gm_space_wait(const gm_output_record *record, int fd, int64_t end, gm_space_
 {
     int status = GM_OK;
 
-    while (!status && seen->end < gm_min(end, record->space)) {
+    /* On tmpfs each page that a mapping touches while space is given takes the inode's lock: many threads are several times slower then, and the
+     * giving as well. They begin when it is done. */
+    if (record->way == GM_WAY_MAPPED || end > record->space)
+        end = record->space;
+    while (!status && seen->end < end) {
         pthread_mutex_lock(&seen->looking);
         if (seen->end < end)
             status = look(record, fd, end, seen);
