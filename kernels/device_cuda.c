@@ -356,6 +356,8 @@ LAUNCHER(unpack, gm_unpack_call, "kernel unpack")
 LAUNCHER(fold, gm_fold_call, "kernel fold")
 LAUNCHER(finish, gm_finish_call, "kernel finish")
 LAUNCHER(probe, gm_probe_call, "kernel probe")
+LAUNCHER(normalize, gm_normalize_call, "kernel normalize")
+LAUNCHER(histogram, gm_histogram_call, "kernel histogram")
 
 enum { TILE = 256 }; /* a multiple of the tiles of all product kernels */
 
@@ -400,7 +402,7 @@ const gm_device_ops gm_device_cuda = {
     .fold = run_fold,
     .finish = run_finish,
     .probe = run_probe,
-    .normalize = NULL,
-    .histogram = NULL,
+    .normalize = run_normalize,
+    .histogram = run_histogram,
     .measure = &gm_cuda_measure,
 };

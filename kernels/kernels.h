@@ -28,6 +28,8 @@ int gm_cuda_unpack(gm_cuda_stream stream, const gm_unpack_call *call);
 int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call);
 int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call);
 int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call);
+int gm_cuda_normalize(gm_cuda_stream stream, const gm_normalize_call *call);
+int gm_cuda_histogram(gm_cuda_stream stream, const gm_histogram_call *call);
 
 /* What measuring needs (base/measure.h). A gate is pinned memory: the kernel of hold number `hold` ends when released reaches that number, or after
  * so many seconds, and then says so in expired. */

@@ -22,6 +22,7 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/matmul_cuda.cuh \
 	kernels/measure_cpu.c \
 	kernels/normalize.h \
+	kernels/normalize_cuda.cuh \
 	kernels/normalize_cpu.c \
 	kernels/probe_cpu.c \
 	kernels/random_cpu.c \
@@ -39,10 +40,13 @@ GM_CUDA_KERNELS = \
 	kernels/clock_cuda.cu \
 	kernels/copy_cuda.cu \
 	kernels/finish_cuda.cu \
+	kernels/histogram_cuda.cu \
 	kernels/ladder/matmul_1_naive_cuda.cu \
 	kernels/ladder/matmul_2_compensated_cuda.cu \
 	kernels/matmul_cuda_fp32.cu \
 	kernels/matmul_cuda_fp64.cu \
+	kernels/normalize_any_cuda.cu \
+	kernels/normalize_cuda.cu \
 	kernels/probe_cuda.cu \
 	kernels/unpack_cuda.cu
 
