@@ -31,6 +31,19 @@ typedef struct gm_rung {
 
 typedef int gm_copy(gm_queue *queue, void *dst, const void *src, size_t bytes); /* no overlap; dst and src are multiples of 16 */
 
+typedef int gm_read(gm_queue *queue, const void *src, size_t bytes, void *sink); /* reads all of src, a multiple of 16, and as good as never writes sink [16] */
+
+/* One statistic of n elements, in native order of bytes, in one call as a user would write it. */
+typedef struct gm_rival_reduce_call {
+    gm_dtype type;
+    int is_max; /* 0: the sum; of integers in 64 bits, of floats in their own type */
+    int64_t n;
+    const void *src;
+    void *out; /* one element, or 64-bit sum */
+    void *room;
+    size_t room_bytes;
+} gm_rival_reduce_call;
+
 typedef struct gm_measure_ops {
     /* Holds the queue back: work put into it from now on starts at the release, so that the time between two events in it has nothing of
      * the cost of launching. A queue is held once at a time, for GM_HOLD_SECONDS at most: then it goes on by itself, and *held is 0. */
@@ -44,6 +57,14 @@ typedef struct gm_measure_ops {
     gm_copy *copy;       /* ours, from device memory to device memory */
     gm_copy *copy_rival; /* as a user would write it */
     const char *copy_rival_name;
+
+    gm_read *read; /* ours, as fast as device memory can be read */
+
+    /* The library that a user would call for sums and extremes: its name and version, its room of device memory for n elements (0: not for this type),
+     * and the call. All three or none. */
+    const char *(*rival_reduce_name)(void);
+    size_t (*rival_reduce_room)(gm_dtype type, int64_t n);
+    int (*rival_reduce)(gm_queue *queue, const gm_rival_reduce_call *call);
 
     /* The library that a user would call for a product: its name and version; NULL with *absence set where it is not installed. Opens it,
      * once; what it needs itself is charged to nobody. rival_product may be called when it is open. */

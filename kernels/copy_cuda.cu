@@ -1,11 +1,11 @@
-/* A copy from device memory to device memory, at the speed of the memory.
+/* A copy from device memory to device memory, and a read of it, at the speed of the memory.
  * One 16-byte word a thread and no more: on an H200, 4 GiB, blocks of 256 threads reach 4279 GB/s (read and written) so; two words a thread 4187, four
  * 4099, with streaming hints 4153, persistent blocks 3970, bulk copies through shared memory 4032, cudaMemcpyAsync 4293. */
 #include "kernels/kernels.h"
 
 #include <stdint.h>
 
-enum { THREADS = 256 };
+enum { THREADS = 256, AHEAD = 4 };
 
 static __global__ void __launch_bounds__(THREADS) copy_words(uint4 *dst, const uint4 *src, int64_t words, int rest)
 {
@@ -28,5 +28,37 @@ extern "C" int gm_cuda_copy(gm_cuda_stream stream, void *dst, const void *src, s
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
     copy_words<<<(unsigned)blocks, THREADS, 0, stream>>>((uint4 *)dst, (const uint4 *)src, words, (int)rest);
+    return cudaGetLastError();
+}
+
+/* Four words a thread: 4610 GB/s on an H200, 4 GiB; one word 4545, two 4600, eight 4605, persistent blocks 4530. */
+static __global__ void __launch_bounds__(THREADS) read_words(const uint4 *src, int64_t words, unsigned *sink)
+{
+    int64_t at = (int64_t)blockIdx.x * (THREADS * AHEAD) + threadIdx.x;
+    unsigned seen = 0;
+    uint4 v[AHEAD] = {};
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++) {
+        if (at + a * THREADS < words)
+            v[a] = __ldcs(src + at + a * THREADS);
+    }
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++)
+        seen ^= v[a].x ^ v[a].y ^ v[a].z ^ v[a].w;
+    if (seen == 0x5ca1ab1e) /* as good as never, but the compiler cannot know */
+        *sink = seen;
+}
+
+extern "C" int gm_cuda_read(gm_cuda_stream stream, const void *src, size_t bytes, void *sink)
+{
+    int64_t words = (int64_t)(bytes / sizeof(uint4)), blocks = (words + THREADS * AHEAD - 1) / (THREADS * AHEAD);
+
+    if (((uintptr_t)src & (sizeof(uint4) - 1)) != 0)
+        return cudaErrorMisalignedAddress;
+    if (blocks == 0)
+        return cudaSuccess;
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidConfiguration;
+    read_words<<<(unsigned)blocks, THREADS, 0, stream>>>((const uint4 *)src, words, (unsigned *)sink);
     return cudaGetLastError();
 }

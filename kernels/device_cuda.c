@@ -356,6 +356,8 @@ LAUNCHER(unpack, gm_unpack_call, "kernel unpack")
 LAUNCHER(fold, gm_fold_call, "kernel fold")
 LAUNCHER(finish, gm_finish_call, "kernel finish")
 LAUNCHER(probe, gm_probe_call, "kernel probe")
+LAUNCHER(reduce_rows, gm_rows_call, "kernel reduce (rows)")
+LAUNCHER(reduce_columns, gm_columns_call, "kernel reduce (columns)")
 LAUNCHER(normalize, gm_normalize_call, "kernel normalize")
 LAUNCHER(histogram, gm_histogram_call, "kernel histogram")
 
@@ -402,6 +404,8 @@ const gm_device_ops gm_device_cuda = {
     .fold = run_fold,
     .finish = run_finish,
     .probe = run_probe,
+    .reduce_rows = run_reduce_rows,
+    .reduce_columns = run_reduce_columns,
     .normalize = run_normalize,
     .histogram = run_histogram,
     .measure = &gm_cuda_measure,

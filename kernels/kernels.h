@@ -28,6 +28,8 @@ int gm_cuda_unpack(gm_cuda_stream stream, const gm_unpack_call *call);
 int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call);
 int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call);
 int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call);
+int gm_cuda_reduce_rows(gm_cuda_stream stream, const gm_rows_call *call);
+int gm_cuda_reduce_columns(gm_cuda_stream stream, const gm_columns_call *call);
 int gm_cuda_normalize(gm_cuda_stream stream, const gm_normalize_call *call);
 int gm_cuda_histogram(gm_cuda_stream stream, const gm_histogram_call *call);
 
@@ -39,6 +41,10 @@ typedef struct gm_cuda_gate {
 int gm_cuda_hold(gm_cuda_stream stream, gm_cuda_gate *gate, unsigned hold, int seconds);
 int gm_cuda_flush(gm_cuda_stream stream, const void *buffer, size_t bytes);
 int gm_cuda_copy(gm_cuda_stream stream, void *dst, const void *src, size_t bytes); /* both at multiples of 16 */
+int gm_cuda_read(gm_cuda_stream stream, const void *src, size_t bytes, void *sink);  /* likewise */
+int gm_cuda_rival_reduce(gm_cuda_stream stream, const gm_rival_reduce_call *call);   /* cudaErrorNotSupported for a type that it has not */
+size_t gm_cuda_rival_reduce_room(gm_dtype type, int64_t n);
+const char *gm_cuda_rival_reduce_name(void);
 int gm_cuda_matmul_1_naive(gm_cuda_stream stream, const gm_gemm_call *call);       /* kernels/ladder/ */
 int gm_cuda_matmul_2_compensated(gm_cuda_stream stream, const gm_gemm_call *call);
 

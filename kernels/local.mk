@@ -28,9 +28,11 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/random_cpu.c \
 	kernels/reduce.h \
 	kernels/reduce_columns_cpu.c \
+	kernels/reduce_columns_cuda.cuh \
 	kernels/reduce_columns_loops.h \
 	kernels/reduce_cpu.c \
 	kernels/reduce_cpu.h \
+	kernels/reduce_cuda.cuh \
 	kernels/reduce_loops.h \
 	kernels/reference_cpu.c \
 	kernels/unpack_cpu.c \
@@ -48,6 +50,11 @@ GM_CUDA_KERNELS = \
 	kernels/normalize_any_cuda.cu \
 	kernels/normalize_cuda.cu \
 	kernels/probe_cuda.cu \
+	kernels/reduce_columns_cuda_float.cu \
+	kernels/reduce_columns_cuda_whole.cu \
+	kernels/reduce_cuda_float.cu \
+	kernels/reduce_cuda_whole.cu \
+	kernels/rival_cub_cuda.cu \
 	kernels/unpack_cuda.cu
 
 GM_CUDA_DEPS = $(GM_CUDA_KERNELS:.cu=.d)

@@ -32,6 +32,18 @@ static int cpu_copy(gm_queue *queue, void *dst, const void *src, size_t bytes)
     return GM_OK;
 }
 
+static int cpu_read(gm_queue *queue, const void *src, size_t bytes, void *sink)
+{
+    const uint64_t *word = src;
+    int64_t words = (int64_t)(bytes / sizeof *word);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(queue->device->threads) reduction(^ : seen)
+    for (int64_t i = 0; i < words; i++)
+        seen ^= word[i];
+    memcpy(sink, &seen, sizeof seen);
+    return GM_OK;
+}
+
 static int cpu_copy_rival(gm_queue *queue, void *dst, const void *src, size_t bytes)
 {
     (void)queue;
@@ -82,6 +94,7 @@ const gm_measure_ops gm_cpu_measure = {
     .copy = cpu_copy,
     .copy_rival = cpu_copy_rival,
     .copy_rival_name = "memcpy",
+    .read = cpu_read,
     .rival = cpu_rival,
     .rival_product = cpu_rival_product,
     .matmul_ladder = matmul_ladder,

@@ -36,6 +36,16 @@ static int cuda_copy_rival(gm_queue *queue, void *dst, const void *src, size_t b
     return gm_cuda_check(queue->device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, queue->stream), "copying on the GPU");
 }
 
+static int cuda_read(gm_queue *queue, const void *src, size_t bytes, void *sink)
+{
+    return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_read(queue->stream, src, bytes, sink), "kernel read");
+}
+
+static int cuda_rival_reduce(gm_queue *queue, const gm_rival_reduce_call *call)
+{
+    return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_rival_reduce(queue->stream, call), "reduction by CUB");
+}
+
 static int ladder_1(gm_queue *queue, const gm_gemm_call *call)
 {
     return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_matmul_1_naive(queue->stream, call), "product (ladder, naive)");
@@ -55,6 +65,10 @@ const gm_measure_ops gm_cuda_measure = {
     .copy = cuda_copy,
     .copy_rival = cuda_copy_rival,
     .copy_rival_name = "cudaMemcpyAsync",
+    .read = cuda_read,
+    .rival_reduce_name = gm_cuda_rival_reduce_name,
+    .rival_reduce_room = gm_cuda_rival_reduce_room,
+    .rival_reduce = cuda_rival_reduce,
     .rival = gm_cuda_rival,
     .rival_product = gm_cuda_rival_product,
     .matmul_ladder = matmul_ladder,
