@@ -3,6 +3,7 @@
  *   op_bench.c      which tests, on which rank
  *   bench_clock.c   start and end of a laboratory; times, repeated until they are steady
  *   bench_data.c    random matrices, and how far a product is from the right one
+ *   bench_sizes.c   sizes in bytes
  *   bench_table.c   rows of results: as a table, as JSON, as CSV
  *   bench_NAME.c    a test
  */
@@ -12,7 +13,7 @@
 #include "base/measure.h"
 #include "src/job.h"
 
-enum { GM_BENCH_SUBJECTS = 8, GM_BENCH_TEXT = 48, GM_BENCH_STAGING = 64 << 20 };
+enum { GM_BENCH_SUBJECTS = 8, GM_BENCH_TEXT = 48, GM_BENCH_STAGING = 64 << 20, GM_BENCH_SIZES = 16 };
 
 /* What the caches hold when a repetition starts: the same data as before, or nothing. */
 typedef enum gm_heat { GM_WARM, GM_COLD } gm_heat;
@@ -90,6 +91,12 @@ void gm_bench_close(gm_bench *bench);
 /* Times up to GM_BENCH_SUBJECTS subjects, in turn, after one call of each that is not timed. GM_ESTOPPED after a signal. */
 int gm_bench_time(gm_bench *bench, const gm_subject *subjects, int count, gm_heat heat, gm_timing *timings);
 
+/* --shapes as up to GM_BENCH_SIZES sizes in bytes, multiples of unit and at least that. GM_EUSAGE. */
+int gm_bench_parse_sizes(const gm_bench *bench, const char *test, int64_t unit, int64_t *sizes, int *count);
+
+/* A size at which the memory shows: 4 GiB on a GPU, 64 MiB on a processor, or less where two of it would not fit; unit times a power of two. */
+int64_t gm_bench_large(const gm_bench *bench, int64_t unit);
+
 /* Bytes that may still be allocated on the device. */
 int64_t gm_bench_room(const gm_bench *bench);
 
@@ -97,6 +104,10 @@ int64_t gm_bench_room(const gm_bench *bench);
 
 /* dst: [rows][ld] on the device = uniform random numbers in [0, 1), or random bits in integers: element i of the dataset `key` in row-major order. */
 int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64_t cols, int64_t ld, uint64_t key);
+
+/* bytes from host memory of any kind to the device, and back; both wait until they are there. */
+int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes);
+int gm_bench_download(gm_bench *bench, void *dst, const void *src, size_t bytes);
 
 /* Which elements of C = A B are looked at, and their right values. A and B are random matrices (gm_bench_fill) of these keys. */
 typedef struct gm_sample {

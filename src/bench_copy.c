@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { MOST_SIZES = 16, BLOCKS = 64, BLOCK = 4096, WORDS = BLOCK / 8 }; /* sizes are multiples of a block */
+enum { BLOCKS = 64, BLOCK = 4096, WORDS = BLOCK / 8 }; /* sizes are multiples of a block */
 
 typedef struct copies {
     gm_bench *bench;
@@ -101,20 +101,6 @@ static int measure_size(gm_bench *bench, int64_t bytes)
     return status;
 }
 
-static int parse_sizes(const char *text, int64_t *sizes, int *count)
-{
-    *count = 0;
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char word[32];
-        snprintf(word, sizeof word, "%.*s", (int)gm_min((int64_t)strcspn(at, ","), sizeof word - 1), at);
-        if (*count == MOST_SIZES || gm_size_parse(word, &sizes[*count]) || sizes[*count] < BLOCK)
-            return gm_fail(GM_EUSAGE, "--shapes '%s': bench copy expected up to %d sizes from %d bytes on, such as 64M,1G", text, MOST_SIZES, BLOCK);
-        sizes[*count] = sizes[*count] / BLOCK * BLOCK;
-        ++*count;
-    }
-    return GM_OK;
-}
-
 /* One that fits the cache, a middle one, and large ones, cut down to what may be used. */
 static void default_sizes(const gm_bench *bench, int64_t *sizes, int *count)
 {
@@ -131,14 +117,14 @@ static void default_sizes(const gm_bench *bench, int64_t *sizes, int *count)
 
 int gm_bench_copy(gm_bench *bench)
 {
-    int64_t sizes[MOST_SIZES];
+    int64_t sizes[GM_BENCH_SIZES];
     int count = 0, status = GM_OK;
     if (!bench->measure->copy) {
         gm_note("bench copy: not supported on a device of kind %s", bench->ops->kind);
         return GM_OK;
     }
     if (bench->job->options->shapes)
-        status = parse_sizes(bench->job->options->shapes, sizes, &count);
+        status = gm_bench_parse_sizes(bench, "copy", BLOCK, sizes, &count);
     else
         default_sizes(bench, sizes, &count);
     for (int i = 0; i < count && !status; i++)

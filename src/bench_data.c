@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WHOLE = 1024, PARTS = 64 };
 
@@ -40,6 +41,37 @@ int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64
         if (!status)
             status = bench->ops->queue_sync(bench->queue);
     }
+    return status;
+}
+
+int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes)
+{
+    int status = GM_OK;
+    if (bench->ops->unified) {
+        memcpy(dst, src, bytes);
+        return GM_OK;
+    }
+    for (size_t at = 0, n; at < bytes && !status; at += n) {
+        n = (size_t)gm_min((int64_t)(bytes - at), GM_BENCH_STAGING);
+        memcpy(bench->staging, (const char *)src + at, n);
+        status = bench->ops->copy_in(bench->queue, (char *)dst + at, n, bench->staging, n, n, 1);
+        if (!status)
+            status = bench->ops->queue_sync(bench->queue);
+    }
+    return status;
+}
+
+int gm_bench_download(gm_bench *bench, void *dst, const void *src, size_t bytes)
+{
+    void *got = NULL;
+    int status = bench->ops->pin(bench->device, bytes, &got);
+    if (!status)
+        status = bench->ops->copy_out(bench->queue, got, bytes, src, bytes, bytes, 1);
+    if (!status)
+        status = bench->ops->queue_sync(bench->queue);
+    if (!status)
+        memcpy(dst, got, bytes);
+    bench->ops->unpin(bench->device, got);
     return status;
 }
 

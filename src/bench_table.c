@@ -35,14 +35,14 @@ static void print_row(const gm_bench_row *r, int first)
 {
     char limit[16], rival[16], most[16], mean[16];
     if (first)
-        printf("%-7s %-20s %-20s %-5s %12s %7s %5s %18s %8s %8s %9s %9s\n", "test", "variant", "shape", "cache", "median", "spread", "count", "rate",
+        printf("%-9s %-20s %-20s %-5s %12s %7s %5s %18s %8s %8s %9s %9s\n", "test", "variant", "shape", "cache", "median", "spread", "count", "rate",
                "of limit", "of rival", "max error", "mean");
-    printf("%-7s %-20s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %8s %8s %9s %9s\n", r->test, r->variant, r->shape, heats[r->heat],
+    printf("%-9s %-20s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %8s %8s %9s %9s\n", r->test, r->variant, r->shape, heats[r->heat],
            1e3 * r->timing.median, 100 * r->timing.spread, r->timing.repetitions, rate(r) / r->unit.scale, r->unit.name,
            format_ratio(limit, rate(r), r->limit), format_ratio(rival, rate(r), r->rival), format_error(most, r->max_error),
            format_error(mean, r->mean_error));
     if (r->old.rate > 0)
-        printf("%-7s %-20s %-20s %-5s %12s %7s %5s %10.5f %-7s %8s %8s %9s %9s\n", "", "  in the texts", "", "", "", "", "",
+        printf("%-9s %-20s %-20s %-5s %12s %7s %5s %10.5f %-7s %8s %8s %9s %9s\n", "", "  in the texts", "", "", "", "", "",
                r->old.rate / r->unit.scale, r->unit.name, "", "", format_error(most, r->old.max_error), format_error(mean, r->old.mean_error));
 }
 
@@ -102,8 +102,9 @@ static json_t *compose(const gm_bench *bench)
         const gm_old_figure *old = &bench->rows[i].old;
         json_t *row = row_object(&bench->rows[i]);
         if (old->rate > 0)
-            json_object_set_new(row, "old", json_pack("{s:f, s:f, s:f}", "rate", old->rate / bench->rows[i].unit.scale, "max_error",
-                                                      old->max_error, "mean_error", old->mean_error));
+            json_object_set_new(row, "old", json_pack("{s:f, s:o, s:o}", "rate", old->rate / bench->rows[i].unit.scale, "max_error",
+                                                      known(old->max_error, old->max_error >= 0), "mean_error",
+                                                      known(old->mean_error, old->mean_error >= 0)));
         json_array_append_new(rows, row);
     }
     return json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:s, s:s, s:o, s:o}", "schema", "gpumem.bench/1", "date", date, "version",

@@ -10,7 +10,10 @@ src_libgmsrc_a_SOURCES = \
 	src/bench_copy.c \
 	src/bench_data.c \
 	src/bench_file.c \
+	src/bench_histogram.c \
 	src/bench_matmul.c \
+	src/bench_normalize.c \
+	src/bench_sizes.c \
 	src/bench_table.c \
 	src/benches.def \
 	src/budget.c \

@@ -6,7 +6,7 @@ import json
 import gm
 
 ran = gm.run("bench --list")
-gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy", "file"], "--list names the tests", ran)
+gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy", "normalize", "histogram", "file"], "--list names the tests", ran)
 
 KEYS = {"test", "variant", "kernel", "shape", "cache", "median_s", "spread", "repetitions", "calls", "held", "rate", "unit", "limit",
         "ratio_limit", "ratio_rival", "max_error", "mean_error", "leaf", "tile"}
@@ -41,6 +41,10 @@ for device in gm.devices():
     gm.ok({row["shape"] for row in rows} == {"64x64x64", "65x33x129"}, f"{device}: the shapes that were asked for", rows)
     rows = results("copy", "1M", device)
     gm.ok(any(row["ratio_rival"] for row in rows), f"{device}: copies are held against a rival", rows)
+    for test in ("normalize", "histogram"):
+        rows = results(test, "1M", device)
+        gm.ok(rows and all(row["max_error"] == 0 for row in rows), f"{device}: {test}: nothing is wrong", rows)
+        gm.ok(any(row["ratio_rival"] for row in rows) == (test == "normalize" or device == "cuda"), f"{device}: {test}: rivals", rows)
 
 ran = gm.run("bench copy --shapes 64K --device cpu", ranks=2)
 gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 and "rank 0" in ran.err, "two ranks: one measures", ran)
