@@ -272,7 +272,7 @@ static int launch(gm_cuda_stream stream, const gm_histogram_call *call, int proc
         return cudaErrorInvalidValue;
     } else if (call->prefixes == 1) {
         /* Emptying a table takes as long as some 100 000 elements: one a processor, or where rows have their own, some for each that is not too short. */
-        dim3 grid = cut_parts(call, call->row_step && call->rows > 1 ? 8 * processors : processors, 262144, EACH * TABLE_THREADS, &cut);
+        dim3 grid = cut_parts(call, call->row_step && call->rows > 1 ? 8 * processors : processors, 65536, EACH * TABLE_THREADS, &cut);
         cudaError_t error = cudaFuncSetAttribute(count_table<ELEMENT, EACH>, cudaFuncAttributeMaxDynamicSharedMemorySize, TABLE_BYTES);
         if (error != cudaSuccess)
             return error;

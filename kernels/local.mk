@@ -24,6 +24,7 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/normalize.h \
 	kernels/normalize_cuda.cuh \
 	kernels/normalize_cpu.c \
+	kernels/normalize_words_cuda.cuh \
 	kernels/probe_cpu.c \
 	kernels/random_cpu.c \
 	kernels/reduce.h \

@@ -1,0 +1,228 @@
+/* normalize_words_cuda.cuh - words of 16 bytes or less for normalize: from and to memory, and to and from numbers. */
+#ifndef GM_KERNELS_NORMALIZE_WORDS_CUDA_CUH
+#define GM_KERNELS_NORMALIZE_WORDS_CUDA_CUH
+
+#include "kernels/normalize_cuda.cuh"
+
+/* Device memory as 32-bit words, N of them at an address that is a multiple of their size. */
+template <int N>
+struct words {
+    uint32_t w[N];
+};
+
+template <int N>
+static __device__ __forceinline__ words<N> load_words(const char *from)
+{
+    words<N> x;
+    if (N == 1) {
+        x.w[0] = *(const uint32_t *)from;
+    } else if (N == 2) {
+        uint2 y = *(const uint2 *)from;
+        x.w[0] = y.x, x.w[N - 1] = y.y;
+    } else {
+        uint4 y = *(const uint4 *)from;
+        x.w[0] = y.x, x.w[1 % N] = y.y, x.w[2 % N] = y.z, x.w[3 % N] = y.w;
+    }
+    return x;
+}
+
+/* N words from an address that lies `shift` bytes behind a multiple of their size: nothing is read that has none of their bytes. */
+template <int N>
+static __device__ __forceinline__ words<N> load_shifted(const char *from, unsigned shift)
+{
+    if (shift == 0)
+        return load_words<N>(from);
+    words<N> low = load_words<N>(from - shift), high = load_words<N>(from - shift + 4 * N), x;
+    uint32_t all[2 * N + 1];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        all[i] = low.w[i], all[N + i] = high.w[i];
+    all[2 * N] = 0;
+    if (N > 2 && shift & 8) {
+#pragma unroll
+        for (int i = 0; i < 2 * N - 2; i++)
+            all[i] = all[i + 2];
+    }
+    if (N > 1 && shift & 4) {
+#pragma unroll
+        for (int i = 0; i < 2 * N - 1; i++)
+            all[i] = all[i + 1];
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        x.w[i] = __funnelshift_r(all[i], all[i + 1], 8 * (shift & 3));
+    return x;
+}
+
+template <int N>
+static __device__ __forceinline__ void store_words(void *to, const words<N> &x)
+{
+    if (N == 1)
+        *(uint32_t *)to = x.w[0];
+    else if (N == 2)
+        *(uint2 *)to = make_uint2(x.w[0], x.w[N - 1]);
+    else
+        *(uint4 *)to = make_uint4(x.w[0], x.w[1 % N], x.w[2 % N], x.w[3 % N]);
+}
+
+/* Elements of 1, 2, 4 or 8 bytes in the other order of bytes. */
+template <int SIZE, int N>
+static __device__ __forceinline__ void swap_words(words<N> *x)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        x->w[i] = SIZE == 1 ? x->w[i] : __byte_perm(x->w[i], 0, SIZE == 2 ? 0x2301 : 0x0123);
+    if (SIZE == 8) {
+#pragma unroll
+        for (int i = 0; i + 1 < N; i += 2) {
+            uint32_t first = x->w[i];
+            x->w[i] = x->w[(i + 1) % N], x->w[(i + 1) % N] = first;
+        }
+    }
+}
+
+/* An unsigned number below 2^23 put into the fraction of 2^23 as float, which is then taken away: exact, and cheaper than a conversion. */
+static __device__ __forceinline__ float small_number(uint32_t word, unsigned selector)
+{
+    return __uint_as_float(__byte_perm(word, 0x4b000000, selector)) - 0x1p23f;
+}
+
+/* Element i of some words, in this machine's order of bytes; unpack<> of the types that have kernels here. */
+template <typename ELEMENT>
+struct unpack;
+
+template <>
+struct unpack<gm_element_U8> {
+    static const bool nans = false;
+    template <int N>
+    static __device__ __forceinline__ float get(const words<N> &x, int i) { return small_number(x.w[i / 4], 0x7650 + i % 4); }
+};
+
+template <>
+struct unpack<gm_element_U16> {
+    static const bool nans = false;
+    template <int N>
+    static __device__ __forceinline__ float get(const words<N> &x, int i) { return small_number(x.w[i / 2], i % 2 ? 0x7632 : 0x7610); }
+};
+
+template <>
+struct unpack<gm_element_I16> {
+    static const bool nans = false;
+    template <int N>
+    static __device__ __forceinline__ float get(const words<N> &x, int i) { return small_number(x.w[i / 2] ^ 0x80008000, i % 2 ? 0x7632 : 0x7610) - 0x1p15f; }
+};
+
+template <>
+struct unpack<gm_element_F32> {
+    static const bool nans = true;
+    template <int N>
+    static __device__ __forceinline__ float get(const words<N> &x, int i) { return __uint_as_float(x.w[i]); }
+};
+
+template <>
+struct unpack<gm_element_F64> {
+    static const bool nans = true;
+    template <int N>
+    static __device__ __forceinline__ double get(const words<N> &x, int i) { return __hiloint2double((int)x.w[2 * i + 1], (int)x.w[2 * i]); }
+};
+
+/* Rounds as gm_whole_float does, except that what does not fit an int becomes the nearest one that does: it is clipped all the same. */
+static __device__ __forceinline__ int round_to_int(float v, gm_rounding rounding)
+{
+    return rounding == GM_ROUND_NEAREST_EVEN ? __float2int_rn(v)
+           : rounding == GM_ROUND_HALF_UP    ? __float2int_rd(v + 0.5f)
+                                             : __float2int_rz(v);
+}
+
+/* COUNT values of a thread as words of out. To small integers and float by the plain rules only: lo and hi are what stands for less and more than they, and IN
+ * says whether there may be NaN. */
+template <typename IN, typename OUT>
+struct pack {
+    template <typename REAL, int COUNT, int N>
+    static __device__ __forceinline__ void put(words<N> *out, const REAL (&v)[COUNT], const gm_limits<REAL> &limits, gm_rounding, gm_tally *tally)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            typename OUT::raw raw = stored<OUT>(v[i], false, limits, tally);
+            if (sizeof raw == 4) {
+                out->w[i % N] = (uint32_t)raw;
+            } else {
+                out->w[(2 * i) % N] = (uint32_t)raw;
+                out->w[(2 * i + 1) % N] = (uint32_t)((uint64_t)raw >> 32);
+            }
+        }
+    }
+};
+
+/* *count += a != b, in two instructions: the compiler finds three. */
+static __device__ __forceinline__ void count_different(int a, int b, unsigned *count)
+{
+    asm("{\n\t.reg .pred differ;\n\tsetp.ne.s32 differ, %1, %2;\n\t@differ add.u32 %0, %0, 1;\n\t}" : "+r"(*count) : "r"(a), "r"(b));
+}
+
+template <bool NANS, int BYTES, int COUNT, int N>
+static __device__ __forceinline__ void pack_small(words<N> *out, const float (&v)[COUNT], int lo, int hi, gm_rounding rounding, gm_tally *tally)
+{
+    uint32_t x[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        int whole = round_to_int(v[i], rounding), kept = max(min(whole, hi), lo); /* whole is 0 for NaN */
+        if (NANS) {
+            kept = v[i] != v[i] ? 0 : kept;
+            tally->nan += v[i] != v[i];
+        }
+        count_different(kept, whole, &tally->clipped);
+        x[i] = (uint32_t)kept;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (BYTES == 2)
+            out->w[i] = __byte_perm(x[(2 * i) % COUNT], x[(2 * i + 1) % COUNT], 0x5410);
+        else
+            out->w[i] = __byte_perm(__byte_perm(x[(4 * i) % COUNT], x[(4 * i + 1) % COUNT], 0x0040),
+                                    __byte_perm(x[(4 * i + 2) % COUNT], x[(4 * i + 3) % COUNT], 0x0040), 0x5410);
+    }
+}
+
+/* float by the plain rules: lo and hi themselves stand for less and more. */
+template <typename IN>
+struct pack<IN, gm_target_F32> {
+    static __device__ __forceinline__ void put(words<4> *out, const float (&v)[4], const gm_limits<float> &limits, gm_rounding, gm_tally *tally)
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float kept = fminf(fmaxf(v[i], limits.lo), limits.hi);
+            if (unpack<IN>::nans && v[i] != v[i]) {
+                out->w[i] = gm_store_float_F32(v[i], 0, 0, 0, 0);
+                tally->nan++;
+            } else {
+                out->w[i] = __float_as_uint(kept);
+                tally->clipped += kept != v[i];
+            }
+        }
+    }
+};
+
+/* The way of rounding is the same for all: a copy of the loop for each. */
+#define PACK_SMALL(id, ctype) \
+    template <typename IN> \
+    struct pack<IN, gm_target_##id> { \
+        template <int COUNT, int N> \
+        static __device__ __forceinline__ void put(words<N> *out, const float (&v)[COUNT], const gm_limits<float> &limits, gm_rounding rounding, \
+                                                   gm_tally *tally) \
+        { \
+            const bool nans = unpack<IN>::nans; \
+            int lo = (ctype)limits.below, hi = (ctype)limits.above; \
+            if (rounding == GM_ROUND_NEAREST_EVEN) \
+                pack_small<nans, sizeof(ctype)>(out, v, lo, hi, GM_ROUND_NEAREST_EVEN, tally); \
+            else if (rounding == GM_ROUND_HALF_UP) \
+                pack_small<nans, sizeof(ctype)>(out, v, lo, hi, GM_ROUND_HALF_UP, tally); \
+            else \
+                pack_small<nans, sizeof(ctype)>(out, v, lo, hi, GM_ROUND_TRUNCATE, tally); \
+        } \
+    };
+PACK_SMALL(U8, uint8_t)
+PACK_SMALL(U16, uint16_t)
+PACK_SMALL(I16, int16_t)
+
+#endif
