@@ -81,6 +81,7 @@ EXTRA_DIST += \
 	tests/cli/oracle.py \
 	tests/cli/statistics.py \
 	tests/gpu/README.md \
+	tests/gpu/figures.py \
 	tests/long/corpus.py \
 	tests/long/unreadable.py \
 	tests/valgrind.supp
