@@ -35,8 +35,8 @@ int gm_reduce_axis(const gm_dataset *d, const char *axis, gm_reduction *r, int *
     if (d->view_rank == 0)
         return gm_fail(GM_EUSAGE, "--axis %s: %s is a single number, expected --axis all", axis, gm_dataset_title(d, title));
     if (!is_word && number > last)
-        return gm_fail(GM_EUSAGE, "--axis %s: %s has %d dimension%s, expected 0%s%s", axis, gm_dataset_title(d, title), d->view_rank,
-                       last ? "s" : "", last ? " to " : "", last ? (char[]){(char)('0' + last % 10), '\0'} : "");
+        return gm_fail(GM_EUSAGE, "--axis %s: %s has %d dimension%s, expected %s%lld", axis, gm_dataset_title(d, title), d->view_rank, last ? "s" : "",
+                       last ? "0 to " : "", (long long)last);
     if (strcmp(axis, "vector") == 0)
         number = last;
     r->n = 1;
@@ -213,15 +213,27 @@ static void choose_block(const problem *p, gm_reduce_plan *plan)
     plan->device_bytes = gm_add_sat(device, p->unified ? 0 : ring);
 }
 
-static int refuse(const problem *p, gm_reduce_plan *plan, int64_t depth, int64_t extra_host, int64_t extra_device)
+/* What a reader with one thread would take if the cap were so many bytes: nothing, when it would not find enough. */
+static int64_t reader_bytes_under(const gm_dataset *dataset, int64_t cap)
 {
-    int64_t host, device;
+    int64_t before = gm_memory_cap(GM_HOST);
+    gm_memory_set_cap(GM_HOST, cap);
+    int64_t bytes = gm_reader_bytes(dataset, 1);
+    gm_memory_set_cap(GM_HOST, before);
+    return bytes;
+}
+
+static int refuse(const problem *p, gm_reduce_plan *plan, int64_t extra_host, int64_t extra_device)
+{
+    int64_t host, device, ring = gm_mul_sat(plan->depth, plan->slot + OVERHEAD);
     beside(p, plan, &host, &device);
-    host = gm_add_sat(gm_add_sat(host, extra_host), gm_mul_sat(depth, plan->slot + OVERHEAD));
-    device = gm_add_sat(gm_add_sat(device, extra_device), p->unified ? 0 : gm_mul_sat(depth, plan->slot + OVERHEAD));
+    host = gm_add_sat(gm_add_sat(host, extra_host), ring);
+    device = gm_add_sat(gm_add_sat(device, extra_device), p->unified ? 0 : ring);
     int of_host = host - extra_host > p->host;
     gm_account account = of_host ? GM_HOST : GM_DEVICE;
     int64_t need = gm_add_sat(gm_memory_used(account), of_host ? host : device);
+    if (of_host)
+        need = gm_add_sat(need, reader_bytes_under(p->r->dataset, need));
     char have_text[GM_SIZE_TEXT], need_text[GM_SIZE_TEXT];
     return gm_fail(GM_EDEVICE, "--%s-memory %s is too little for this reduction, expected at least %lld bytes (%s)", of_host ? "host" : "device",
                    gm_size_format(gm_memory_cap(account), have_text), (long long)need, gm_size_format(need, need_text));
@@ -235,43 +247,42 @@ static int64_t pieces_of(const problem *p, const gm_reduce_plan *plan)
     return gm_max(gm_ceil_div(things, plan->at_once), 1);
 }
 
-static int make(const gm_job *job, const problem *p, int64_t extra_host, int64_t extra_device, gm_reduce_plan *plan)
+/* Makes the plan; 0 when it does not fit: then it is the smallest one. */
+static int make(const gm_options *o, const problem *p, gm_reduce_plan *plan)
 {
-    const gm_options *o = job->options;
-    int64_t piece = o->piece ? o->piece : USUAL_PIECE, fit, wanted;
-    for (;; piece /= 2) {
+    for (int64_t piece = o->piece ? o->piece : USUAL_PIECE;; piece /= 2) {
         cut(p, gm_max(piece, 1), plan);
-        wanted = o->depth ? o->depth : gm_min(gm_max(2 * p->threads, 2), MOST_SLOTS);
-        wanted = gm_min(wanted, pieces_of(p, plan));
-        fit = slots_that_fit(p, plan);
+        int64_t wanted = gm_min(o->depth ? o->depth : gm_min(gm_max(2 * p->threads, 2), MOST_SLOTS), pieces_of(p, plan));
+        int64_t fit = slots_that_fit(p, plan);
         plan->depth = o->depth ? wanted : gm_min(wanted, gm_max(fit, gm_min(wanted, 2)));
         if (fit >= plan->depth)
             break;
         if (o->piece || piece <= 1)
-            return refuse(p, plan, plan->depth, extra_host, extra_device);
+            return 0;
     }
     choose_block(p, plan);
-    return GM_OK;
+    return 1;
 }
 
 int gm_reduce_plan_all(const gm_job *job, const gm_reduction *r, int64_t extra_host, int64_t extra_device, gm_reduce_plan *plan)
 {
     const gm_dataset *d = r->dataset;
     int64_t matrix_rows, matrix_cols, threads = -(int64_t)job->threads;
-    gm_dataset_matrix(d, &matrix_rows, &matrix_cols);
-    int64_t readers = gm_reader_bytes(d, job->threads), least = gm_reader_bytes(d, 1);
-    extra_device = gm_add_sat(extra_device, 0);
     problem p = {.r = r, .size = (int64_t)gm_dtype_size(d->type), .leaf = gm_leaf_length(d->type), .ranks = job->ranks->size,
                  .unified = job->ops->unified};
+    gm_dataset_matrix(d, &matrix_rows, &matrix_cols);
     p.leaves = gm_ceil_div(r->n, p.leaf);
     p.chunk = gm_mul_sat(gm_dataset_row_unit(d), gm_max(matrix_cols, 1));
-    p.host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST);
-    p.device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE);
-    extra_host = gm_add_sat(extra_host, gm_max(least, gm_min(readers, p.host / 8)));
-    p.host -= gm_min(extra_host, p.host);
-    p.device -= gm_min(extra_device, p.device);
-    if (gm_least_all(&p.host) || gm_least_all(&p.device) || gm_least_all(&threads))
+    int64_t host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST), device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE);
+    if (gm_least_all(&host) || gm_least_all(&device) || gm_least_all(&threads))
         return gm_job_agree_all(job, GM_EMPI);
     p.threads = -threads;
-    return gm_job_agree_all(job, make(job, &p, extra_host, extra_device, plan));
+    p.device = gm_max(device - extra_device, 0);
+    /* Readers get what all threads can use, up to an eighth, if the ring can do with the rest; else what one thread needs. */
+    int64_t least = gm_reader_bytes(d, 1), most = gm_max(least, gm_min(gm_reader_bytes(d, (int)p.threads), host / 8));
+    p.host = gm_max(host - gm_add_sat(extra_host, most), 0);
+    if (make(job->options, &p, plan))
+        return gm_job_agree_all(job, GM_OK);
+    p.host = gm_max(host - gm_add_sat(extra_host, least), 0);
+    return gm_job_agree_all(job, make(job->options, &p, plan) ? GM_OK : refuse(&p, plan, extra_host, extra_device));
 }

@@ -129,6 +129,26 @@ static int64_t read_rectangle(gm_reader *reader, const gm_dataset *record, int64
     return wrong;
 }
 
+/* Wrong elements of a range. */
+static int64_t read_range(gm_reader *reader, const gm_dataset *record, int64_t first, int64_t count, int constant)
+{
+    int32_t *room = malloc(((size_t)count + 1) * sizeof *room);
+    int64_t wrong = 0, rows, cols;
+
+    gm_dataset_matrix(record, &rows, &cols);
+    room[count] = 77;
+    if (gm_reader_read_range(reader, first, count, room))
+        wrong++;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t want = constant ? constant : (int32_t)place(record, (first + i) / cols, (first + i) % cols);
+
+        wrong += (record->swap ? swapped(room[i]) : room[i]) != want;
+    }
+    wrong += room[count] != 77;
+    free(room);
+    return wrong;
+}
+
 static void check_dataset(const char *text, int direct, int constant)
 {
     gm_dataset record;
@@ -150,6 +170,11 @@ static void check_dataset(const char *text, int direct, int constant)
         int64_t row = rand() % rows, col = rand() % cols, m = 1 + rand() % (rows - row), n = 1 + rand() % (cols - col);
 
         wrong += read_rectangle(reader, &record, row, m, col, n, (size_t)n * 4 + (size_t)(i % 3) * 4, constant);
+    }
+    for (int i = 0; i < 20 && rows && cols; i++) {
+        int64_t first = rand() % (rows * cols), count = i ? rand() % (rows * cols - first + 1) : 0;
+
+        wrong += read_range(reader, &record, first, count, constant);
     }
     gm_reader_close(reader);
     tap_ok(wrong == 0 && record.direct == direct, "%s: %" PRId64 " x %" PRId64 "%s", text, rows, cols, record.direct ? ", direct" : "");

@@ -8,7 +8,7 @@ import math
 import os
 
 import gm
-import statistics as plain # of this folder, not Python's
+import plain_statistics as plain
 from gm import h5py, np
 
 rng = np.random.default_rng(77)
