@@ -31,7 +31,8 @@ typedef struct gm_rung {
 
 typedef int gm_copy(gm_queue *queue, void *dst, const void *src, size_t bytes); /* no overlap; dst and src are multiples of 16 */
 
-typedef int gm_read(gm_queue *queue, const void *src, size_t bytes, void *sink); /* reads all of src, a multiple of 16, and as good as never writes sink [16] */
+/* Reads all of src, a multiple of 16, and as good as never writes sink: [16]. */
+typedef int gm_read(gm_queue *queue, const void *src, size_t bytes, void *sink);
 
 /* One statistic of n elements, in native order of bytes, in one call as a user would write it. */
 typedef struct gm_rival_reduce_call {

@@ -179,7 +179,8 @@ static int cuda_alloc(gm_device *device, size_t bytes, void **out)
     int status = gm_ledger_charge(&device->memory, bytes);
     if (status != GM_OK)
         return status;
-    cudaError_t error = cudaMalloc(out, bytes > 0 ? bytes : 1);
+    size_t words = bytes / 16 + (bytes % 16 > 0); /* kernels read the last bytes with what else is in their word */
+    cudaError_t error = cudaMalloc(out, 16 * (words > 0 ? words : 1));
     if (error != cudaSuccess) {
         gm_ledger_release(&device->memory, NULL);
         *out = NULL;

@@ -34,6 +34,7 @@ kernels_libgmkernels_a_SOURCES = \
 	kernels/reduce_cpu.c \
 	kernels/reduce_cpu.h \
 	kernels/reduce_cuda.cuh \
+	kernels/reduce_float_cuda.cuh \
 	kernels/reduce_loops.h \
 	kernels/reference_cpu.c \
 	kernels/unpack_cpu.c \

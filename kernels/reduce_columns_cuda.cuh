@@ -1,7 +1,7 @@
 /* reduce_columns_cuda.cuh - how threads walk down columns, whatever the type: a thread has one column or some neighbours, and reads rows ahead.
  *
- * COLUMN is what a thread knows of one column's open leaf: raw; LEAVES: 1 where leaves have to be closed where they end, 0 where all is exact and only the
- * end counts; begin(), load(record), take(raw, row), store(want, record). */
+ * COLUMN is what a thread knows of one column's open leaf: raw; LEAVES: 1 where leaves have to be closed where they end, 0 where
+ * all is exact and only the end counts; begin(), load(record), take(raw, row), store(want, record). */
 #ifndef GM_KERNELS_REDUCE_COLUMNS_CUDA_CUH
 #define GM_KERNELS_REDUCE_COLUMNS_CUDA_CUH
 
@@ -158,8 +158,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS) walk_groups(gm_columns_
         column[k].store(call.want, &call.scratch[blockIdx.y * call.cols + col + k]);
 }
 
-/* Records of groups join the totals in order. A block has FOLDED groups of one column turned into totals by as many threads; one of them merges these, as
- * that has an order. */
+/* Records of groups join the totals in order. A block has FOLDED groups of one column turned into totals by as many threads;
+ * one of them merges these, as that has an order. */
 enum { FOLDED = 64 };
 template <int KIND>
 static __global__ void __launch_bounds__(FOLDED) fold_groups(gm_columns_call call, int64_t groups)

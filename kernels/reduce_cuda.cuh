@@ -1,11 +1,11 @@
 /* reduce_cuda.cuh - how a warp goes through one leaf of a contiguous segment (base/statistics.h), whatever the type.
  *
- * It reads words of 8 or 16 bytes at multiples of their size, wherever the leaf begins: slot s of the leaf is the element s - skip, where the slots
- * before skip share a word with the leaf's first element, and may be anything. An element of slot s
- * always belongs to the same thread and place as that of slot s + 128, and these come in order: a start that is not a multiple of a word turns
- * the lanes of floats round, no more.
+ * It reads words of 8 or 16 bytes from the line of LINE bytes on that the leaf begins in: slot s of the leaf is the element s - skip, where the slots
+ * before skip, and those behind the last element in its word, may be anything. An element of slot s always belongs to the same thread and place as
+ * that of slot s + 128, and these come in order: a start within a line turns the lanes of floats round, no more. (Words that begin at multiples of
+ * 16 bytes but not of a line cost a tenth of the speed, on an H200.)
  *
- * Words come through a ring in shared memory, a thread's own in each place, so that neither registers nor other threads limit how many are under way. */
+ * Words come through a ring in shared memory, a thread's own in each place, so that registers do not limit how many are under way. */
 #ifndef GM_KERNELS_REDUCE_CUDA_CUH
 #define GM_KERNELS_REDUCE_CUDA_CUH
 
@@ -14,24 +14,13 @@
 #include "kernels/kernels.h"
 #include "kernels/reduce.h"
 
-#ifndef REDUCE_WARPS
-#define REDUCE_WARPS 4
-#endif
-#ifndef REDUCE_STAGES
-#define REDUCE_STAGES 4
-#endif
-#ifndef REDUCE_BLOCKS
-#define REDUCE_BLOCKS 6
-#endif
-
 extern "C" int gm_cuda_reduce_rows_whole(gm_cuda_stream stream, const gm_rows_call *call); /* integers: reduce_cuda_whole.cu */
 
 enum {
     LANES = 32,
-    WARPS = REDUCE_WARPS,
-    BLOCKS = REDUCE_BLOCKS, /* resident on a multiprocessor */
-    BATCH_BYTES = 64,       /* of a thread's words that are looked at together */
-    STAGES = REDUCE_STAGES  /* batches of the ring */
+    WARPS = 4,
+    BATCH_BYTES = 64, /* of a thread's words that are looked at together */
+    LINE = 128
 };
 static const unsigned everyone = 0xffffffff;
 
@@ -72,12 +61,12 @@ typedef struct rows_plan {
 } rows_plan;
 
 typedef struct leaf_place {
-    const char *base; /* of the word that the leaf's first element lies in */
+    const char *base; /* of the line that the leaf's first element lies in */
     int skip, n;      /* slots before the leaf, elements of it */
     int64_t index;    /* of its first element, inside the segment */
 } leaf_place;
 
-static __device__ __forceinline__ leaf_place find_leaf(const gm_rows_call &call, const rows_plan &plan, int64_t i, int size, int word)
+static __device__ __forceinline__ leaf_place find_leaf(const gm_rows_call &call, const rows_plan &plan, int64_t i, int size)
 {
     int64_t leaf = plan.first + i, ahead = 0; /* segments between */
     if (leaf >= plan.per) /* the division of 64 bits takes longer than many a leaf */
@@ -85,7 +74,7 @@ static __device__ __forceinline__ leaf_place find_leaf(const gm_rows_call &call,
     int64_t inside = (leaf - ahead * plan.per) * plan.length;
     const char *at = (const char *)call.src + (ahead * call.segment + inside - plan.first * plan.length) * size;
     leaf_place p;
-    p.skip = (int)((uintptr_t)at & (word - 1)) / size;
+    p.skip = (int)((uintptr_t)at & (LINE - 1)) / size;
     p.base = at - p.skip * size;
     p.n = (int)(call.segment - inside < plan.length ? call.segment - inside : plan.length);
     p.index = inside;
@@ -125,14 +114,14 @@ static __device__ __forceinline__ void fetch(uint2 *to, const uint2 *from)
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 }
 
-/* WALK: an accumulator of one thread. raw, word: an element, and what is read at a time; EACH: elements of a word; BATCH: words of a batch.
- * take_batch(words): a batch that is all the leaf's; or begin_edge(), take(word), one(raw, place in the batch) for what there is of it, in order; then
+/* WALK: an accumulator of one thread. raw, word: an element, and what is read at a time; EACH: elements of a word; BATCH: words of a batch, STAGES:
+ * batches of the ring. take_batch(words): a batch that is all the leaf's; or begin_edge(), take(word), one(raw, place in the batch) for what there is of it, in order; then
  * close_batch(b). Word a of batch b of a thread is word (b BATCH + a) LANES + lane of the leaf. */
 template <typename WALK>
 struct leaf_walk {
     typedef typename WALK::word word;
     typedef typename WALK::raw raw;
-    enum { EACH = WALK::EACH, BATCH = WALK::BATCH, SLOTS = BATCH * LANES * EACH /* of a batch */ };
+    enum { EACH = WALK::EACH, BATCH = WALK::BATCH, STAGES = WALK::STAGES, SLOTS = BATCH * LANES * EACH /* of a batch */ };
     const leaf_place &p;
     word *ring; /* this thread's first place */
     int lane, batches;
@@ -253,10 +242,7 @@ static __device__ __forceinline__ int64_t warp_first(int index, int64_t origin)
 /* Enough blocks for a warp to each leaf, and the plan. cudaErrorInvalidValue for a call that makes no sense. */
 static inline int plan_rows(const gm_rows_call *call, rows_plan *plan, unsigned *blocks)
 {
-#ifndef REDUCE_PERSISTENT
-#define REDUCE_PERSISTENT 0
-#endif
-    int64_t most = REDUCE_PERSISTENT ? 132 * BLOCKS : INT32_MAX, wanted = (call->leaves + WARPS - 1) / WARPS;
+    int64_t most = INT32_MAX, wanted = (call->leaves + WARPS - 1) / WARPS;
     size_t size = gm_dtype_size(call->type);
     if (call->segment <= 0)
         return cudaErrorInvalidValue;
@@ -275,11 +261,9 @@ typedef void rows_kernel(gm_rows_call call, rows_plan plan);
 /* The rings of all blocks that the registers allow must find room. */
 static inline int launch_rows(rows_kernel *kernel, cudaStream_t stream, const gm_rows_call *call, const rows_plan *plan, unsigned blocks)
 {
-#ifndef REDUCE_NO_CARVEOUT
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     if (error != cudaSuccess)
         return error;
-#endif
     kernel<<<blocks, WARPS * LANES, 0, stream>>>(*call, *plan);
     return cudaGetLastError();
 }

@@ -1,7 +1,5 @@
 /* Leaves of floats: sums in float64, in the order of base/statistics.h. A thread has four lanes of it, neighbours in slots of words. */
-#include "kernels/reduce_cuda.cuh"
-
-#include <cuda_fp16.h>
+#include "kernels/reduce_float_cuda.cuh"
 
 enum { LANES_EACH = GM_LANES / LANES };
 
@@ -30,98 +28,14 @@ struct lane_sums {
     }
 };
 
-/* What a type brings: raw, word and EACH as in leaf_walk; value: what its extremes are compared in; packed: extremes, maybe several side by side. begin_range(),
- * range(word): extremes of the words of a batch, from which has_nan() tells whether there is a NaN among them. lesser(a, b) and greater(a, b): -0 below +0. */
-struct float_f16 {
-    typedef gm_raw2 raw;
-    typedef uint2 word;
-    typedef float value;
-    typedef __half2 packed; /* of even and of odd slots */
-    enum { EACH = 4 };
-    static __device__ __forceinline__ __half2 halves(unsigned w) { return *(__half2 *)&w; }
-    static __device__ __forceinline__ packed pack(gm_raw2 x) { return halves(x * 0x10001u); }
-    static __device__ __forceinline__ packed highest() { return pack(0x7c00); }
-    static __device__ __forceinline__ packed lowest() { return pack(0xfc00); }
-    static __device__ __forceinline__ value least(packed p) { return fminf(__low2float(p), __high2float(p)); }
-    static __device__ __forceinline__ value most(packed p) { return fmaxf(__low2float(p), __high2float(p)); }
-    static __device__ __forceinline__ value value_of(gm_raw2 x) { return __half2float(__ushort_as_half(x)); }
-    static __device__ __forceinline__ double widen(gm_raw2 x)
-    {
-        double d;
-        asm("cvt.f64.f16 %0, %1;" : "=d"(d) : "h"(x));
-        return d;
-    }
-    static __device__ __forceinline__ packed lesser(packed a, packed b) { return __hmin2(a, b); }
-    static __device__ __forceinline__ packed greater(packed a, packed b) { return __hmax2(a, b); }
-    static __device__ __forceinline__ void range(packed *min, packed *max, uint2 w)
-    {
-        *min = __hmin2_nan(__hmin2_nan(*min, halves(w.x)), halves(w.y));
-        *max = __hmax2(__hmax2(*max, halves(w.x)), halves(w.y));
-    }
-    static __device__ __forceinline__ int has_nan(packed min, packed) { return __hisnan(__low2half(min)) || __hisnan(__high2half(min)); }
-};
-
-struct float_f32 {
-    typedef gm_raw4 raw;
-    typedef uint4 word;
-    typedef float value;
-    typedef float packed;
-    enum { EACH = 4 };
-    static __device__ __forceinline__ packed pack(gm_raw4 x) { return __uint_as_float(x); }
-    static __device__ __forceinline__ packed highest() { return pack(0x7f800000); }
-    static __device__ __forceinline__ packed lowest() { return pack(0xff800000); }
-    static __device__ __forceinline__ value least(packed p) { return p; }
-    static __device__ __forceinline__ value most(packed p) { return p; }
-    static __device__ __forceinline__ value value_of(gm_raw4 x) { return __uint_as_float(x); }
-    static __device__ __forceinline__ double widen(gm_raw4 x) { return (double)__uint_as_float(x); }
-    static __device__ __forceinline__ packed lesser(packed a, packed b) { return fminf(a, b); }
-    static __device__ __forceinline__ packed greater(packed a, packed b) { return fmaxf(a, b); }
-    static __device__ __forceinline__ float lesser_nan(float a, unsigned b)
-    {
-        float c;
-        asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(__uint_as_float(b)));
-        return c;
-    }
-    static __device__ __forceinline__ void range(packed *min, packed *max, uint4 w)
-    {
-        *min = lesser_nan(lesser_nan(lesser_nan(lesser_nan(*min, w.x), w.y), w.z), w.w);
-        *max = fmaxf(fmaxf(fmaxf(fmaxf(*max, pack(w.x)), pack(w.y)), pack(w.z)), pack(w.w));
-    }
-    static __device__ __forceinline__ int has_nan(packed min, packed) { return min != min; }
-};
-
-/* Extremes by integer keys: which zero fmin() returns is nowhere promised for float64. Keys of NaN lie outside those of the infinities. */
-struct float_f64 {
-    typedef gm_raw8 raw;
-    typedef uint4 word;
-    typedef double value;
-    typedef int64_t packed;
-    enum { EACH = 2 };
-    static __device__ __forceinline__ packed pack(gm_raw8 x) { return gm_key8(x); }
-    static __device__ __forceinline__ packed highest() { return GM_INFINITE8; }
-    static __device__ __forceinline__ packed lowest() { return gm_key8(0xfff0000000000000); }
-    static __device__ __forceinline__ value least(packed p) { return __longlong_as_double((long long)gm_unkey8(p)); }
-    static __device__ __forceinline__ value most(packed p) { return least(p); }
-    static __device__ __forceinline__ value value_of(gm_raw8 x) { return __longlong_as_double((long long)x); }
-    static __device__ __forceinline__ double widen(gm_raw8 x) { return value_of(x); }
-    static __device__ __forceinline__ packed lesser(packed a, packed b) { return b < a ? b : a; }
-    static __device__ __forceinline__ packed greater(packed a, packed b) { return b > a ? b : a; }
-    static __device__ __forceinline__ void range(packed *min, packed *max, uint4 w)
-    {
-        packed x = pack(element_of<raw>(w, 0)), y = pack(element_of<raw>(w, 1));
-        *min = lesser(lesser(*min, x), y);
-        *max = greater(greater(*max, x), y);
-    }
-    static __device__ __forceinline__ int has_nan(packed min, packed max) { return min < lowest() || max > highest(); }
-};
-
 template <typename F, int SPREAD, int ARG>
 struct float_walk {
     typedef typename F::raw raw;
     typedef typename F::word word;
     typedef typename F::packed packed;
     typedef typename F::value value;
-    enum { EACH = F::EACH, BATCH = BATCH_BYTES / sizeof(word), CHUNKS = LANES_EACH / EACH /* words after which the lanes begin again */ };
+    enum { EACH = F::EACH, BATCH = BATCH_BYTES / sizeof(word), STAGES = F::STAGES };
+    enum { CHUNKS = LANES_EACH / EACH }; /* words after which the lanes begin again */
     lane_sums<SPREAD> s;
     packed min, max, low, high; /* of all batches so far, of this one */
     int taken, nan_before;      /* has this batch a number; NaN counted before it */
@@ -208,21 +122,33 @@ struct float_walk {
     }
 };
 
-/* Everything one slot down. */
+/* Everything `skip` slots down. */
 template <int EACH>
-static __device__ __forceinline__ void turn_lanes(double s[LANES_EACH], int lane)
+static __device__ __forceinline__ void turn_lanes(double s[LANES_EACH], int skip, int lane)
 {
     const int chunks = LANES_EACH / EACH;
-    double next[chunks];
+    double own[chunks], next[chunks];
+    int words = skip / EACH, within = lane + words < LANES;
 #pragma unroll
-    for (int c = 0; c < chunks; c++)
-        next[c] = __shfl_sync(everyone, s[c * EACH], (lane + 1) % LANES);
+    for (int k = 0; k < EACH; k++) { /* whole words: other threads */
 #pragma unroll
-    for (int c = 0; c < chunks; c++) {
+        for (int c = 0; c < chunks; c++)
+            own[c] = __shfl_sync(everyone, s[c * EACH + k], (lane + words) % LANES);
 #pragma unroll
-        for (int k = 0; k + 1 < EACH; k++)
-            s[c * EACH + k] = s[c * EACH + k + 1];
-        s[c * EACH + EACH - 1] = lane == LANES - 1 ? next[(c + 1) % chunks] : next[c];
+        for (int c = 0; c < chunks; c++)
+            s[c * EACH + k] = within ? own[c] : own[(c + 1) % chunks];
+    }
+    for (int turn = 0; turn < skip % EACH; turn++) {
+#pragma unroll
+        for (int c = 0; c < chunks; c++)
+            next[c] = __shfl_sync(everyone, s[c * EACH], (lane + 1) % LANES);
+#pragma unroll
+        for (int c = 0; c < chunks; c++) {
+#pragma unroll
+            for (int k = 0; k + 1 < EACH; k++)
+                s[c * EACH + k] = s[c * EACH + k + 1];
+            s[c * EACH + EACH - 1] = lane == LANES - 1 ? next[(c + 1) % chunks] : next[c];
+        }
     }
 }
 
@@ -243,8 +169,8 @@ static __device__ __forceinline__ double fold_whole(double v, int step)
     return v + __shfl_xor_sync(everyone, v, step);
 }
 
-/* Lane j takes lane j + w for w = 64, 32, ... 1, where slot k of chunk c of thread t is lane EACH * (32 c + t) + k - skip, modulo 128. Of SUMS sums side by
- * side, the lanes of slot k of all of them: s[k SUMS + q]. As threads fall out of one sum they are put to another. Sum q is with the threads of lane
+/* Lane j takes lane j + w for w = 64, 32, ... 1, where slot k of chunk c of thread t is lane EACH * (32 c + t) + k - skip, modulo 128. Of SUMS sums
+ * side by side, the lanes of slot k of all of them: s[k SUMS + q]. As threads fall out of one sum they are put to another. Sum q is with the threads of lane
  * number q * LANES / (EACH SUMS). */
 template <int EACH, int SUMS>
 static __device__ __forceinline__ double fold_lanes(double *s, int lane)
@@ -301,8 +227,8 @@ static __device__ __forceinline__ void warp_range(typename F::packed *min, typen
 }
 
 template <typename F, int SPREAD, int ARG>
-static __device__ __forceinline__ void find_places(const float_walk<F, SPREAD, ARG> &walk, const leaf_walk<float_walk<F, SPREAD, ARG>> &leaf, byte_order order, int swap,
-                                                   gm_moments *m)
+static __device__ __forceinline__ void find_places(const float_walk<F, SPREAD, ARG> &walk, const leaf_walk<float_walk<F, SPREAD, ARG>> &leaf,
+                                                   byte_order order, int swap, gm_moments *m)
 {
     typedef typename F::raw raw;
     typename F::value x = F::least(walk.min), y = F::most(walk.max);
@@ -324,7 +250,7 @@ template <typename F, int SPREAD, int ARG>
 static __device__ __forceinline__ void reduce_leaf(const gm_rows_call &call, const rows_plan &plan, int64_t i, int lane,
                                                    typename F::word *ring)
 {
-    leaf_place p = find_leaf(call, plan, i, sizeof(typename F::raw), sizeof(typename F::word));
+    leaf_place p = find_leaf(call, plan, i, sizeof(typename F::raw));
     float_walk<F, SPREAD, ARG> walk;
     leaf_walk<float_walk<F, SPREAD, ARG>> leaf(p, ring, lane);
     leaf.start();
@@ -342,12 +268,12 @@ static __device__ __forceinline__ void reduce_leaf(const gm_rows_call &call, con
     if (ARG)
         find_places(walk, leaf, plan.order, call.swap, &m);
     enum { SUMS = SPREAD ? 4 : 2, APART = LANES / (F::EACH * SUMS) };
-    for (int turn = 0; turn < p.skip; turn++) {
-        turn_lanes<F::EACH>(walk.s.sum, lane);
-        turn_lanes<F::EACH>(walk.s.squares, lane);
+    if (p.skip > 0) {
+        turn_lanes<F::EACH>(walk.s.sum, p.skip, lane);
+        turn_lanes<F::EACH>(walk.s.squares, p.skip, lane);
         if (SPREAD) {
-            turn_lanes<F::EACH>(walk.s.shifted, lane);
-            turn_lanes<F::EACH>(walk.s.shifted_squares, lane);
+            turn_lanes<F::EACH>(walk.s.shifted, p.skip, lane);
+            turn_lanes<F::EACH>(walk.s.shifted_squares, p.skip, lane);
         }
     }
     double folded[LANES_EACH * SUMS];
@@ -380,17 +306,10 @@ static __device__ __forceinline__ void reduce_leaf(const gm_rows_call &call, con
     }
 }
 
-/* Resident on a multiprocessor: what leaves each thread the registers that it needs. */
-template <typename F>
-static constexpr int blocks_of(int spread, int arg)
-{
-    return BLOCKS - (spread && arg) - (F::EACH == 2 && (spread || arg));
-}
-
 template <typename F, int SPREAD, int ARG>
-static __global__ void __launch_bounds__(WARPS *LANES, blocks_of<F>(SPREAD, ARG)) reduce_float(gm_rows_call call, rows_plan plan)
+static __global__ void __launch_bounds__(WARPS *LANES, (SPREAD && ARG ? F::BLOCKS_ALL : F::BLOCKS)) reduce_float(gm_rows_call call, rows_plan plan)
 {
-    __shared__ typename F::word ring[WARPS][STAGES * BATCH_BYTES / sizeof(typename F::word) * LANES];
+    __shared__ typename F::word ring[WARPS][F::STAGES * BATCH_BYTES / sizeof(typename F::word) * LANES];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     for (int64_t i = (int64_t)blockIdx.x * WARPS + warp; i < call.leaves; i += (int64_t)gridDim.x * WARPS)
         reduce_leaf<F, SPREAD, ARG>(call, plan, i, lane, ring[warp]);

@@ -1,5 +1,5 @@
-/* Leaves of integers. Everything is exact and has no order. 8 and 16 bits are added by the dot products of bytes and halves, their extremes are kept by
- * halves; sums of 32-bit words hold what one thread, and one leaf, can bring (base/statistics.h). */
+/* Leaves of integers. Everything is exact and has no order. 8 and 16 bits are added by the dot products of bytes and halves, their extremes are kept
+ * by halves; sums of 32-bit words hold what one thread, and one leaf, can bring (base/statistics.h). */
 #include "kernels/reduce_cuda.cuh"
 
 static const uint64_t sign_bit = (uint64_t)1 << 63;
@@ -65,7 +65,7 @@ struct sums<T, 1> {
         sum += (unsigned)(int)x;
         squares += (unsigned)((int)x * (int)x);
     }
-    __device__ __forceinline__ void range_one(T x) { range((unsigned)(uint8_t)x << 8 | (unsigned)(uint8_t)x << 24 | (uint8_t)x | (unsigned)(uint8_t)x << 16); }
+    __device__ __forceinline__ void range_one(T x) { range((unsigned)(uint8_t)x * 0x1010101u); }
     static __device__ __forceinline__ T lesser(T a, T b) { return a < b ? a : b; }
     static __device__ __forceinline__ T greater(T a, T b) { return a > b ? a : b; }
     __device__ __forceinline__ T least() const
@@ -235,7 +235,7 @@ template <typename T, typename RAW, int ARG>
 struct whole_walk {
     typedef RAW raw;
     typedef uint4 word;
-    enum { EACH = 16 / sizeof(T), BATCH = BATCH_BYTES / 16 };
+    enum { EACH = 16 / sizeof(T), BATCH = BATCH_BYTES / 16, STAGES = 5, BLOCKS = 5 /* resident on a multiprocessor */ };
     sums<T> s;
     T min, max; /* with ARG: of all batches so far, and which had each first; s has those of a batch */
     int at_min, at_max, elements;
@@ -327,7 +327,7 @@ static __device__ __forceinline__ void reduce_leaf(const gm_rows_call &call, con
     typedef whole_walk<T, RAW, ARG> walk_type;
     const uint64_t bias = T(-1) < T(0) ? sign_bit : 0;
     const int swap = call.swap;
-    leaf_place p = find_leaf(call, plan, i, sizeof(T), sizeof(uint4));
+    leaf_place p = find_leaf(call, plan, i, sizeof(T));
     walk_type walk;
     walk.begin();
     leaf_walk<walk_type> leaf(p, ring, lane);
@@ -364,9 +364,9 @@ static __device__ __forceinline__ void reduce_leaf(const gm_rows_call &call, con
 }
 
 template <typename T, typename RAW, int ARG>
-static __global__ void __launch_bounds__(WARPS *LANES, BLOCKS) reduce_whole(gm_rows_call call, rows_plan plan)
+static __global__ void __launch_bounds__(WARPS *LANES, (whole_walk<T, RAW, ARG>::BLOCKS)) reduce_whole(gm_rows_call call, rows_plan plan)
 {
-    __shared__ uint4 ring[WARPS][STAGES * BATCH_BYTES / 16 * LANES];
+    __shared__ uint4 ring[WARPS][whole_walk<T, RAW, ARG>::STAGES * BATCH_BYTES / 16 * LANES];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     for (int64_t i = (int64_t)blockIdx.x * WARPS + warp; i < call.leaves; i += (int64_t)gridDim.x * WARPS)
         reduce_leaf<T, RAW, ARG>(call, plan, i, lane, ring[warp]);

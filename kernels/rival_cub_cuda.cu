@@ -1,5 +1,6 @@
 /* CUB as a rival in benchmarks: sums and maxima of an array, one call each. Signed integers go as fast as unsigned ones, and are left out. */
-/* CUB includes <iostream>, which plants an object of the C++ library in every file: this program is linked as C. The streams' types are enough for CUB. */
+/* CUB includes <iostream>, which plants an object of the C++ library in every file: this program is linked as C.
+ * The streams' types are enough for CUB. */
 #include <ostream>
 #define _GLIBCXX_IOSTREAM 1
 

@@ -53,7 +53,7 @@ typedef struct gm_bench_row {
     gm_timing timing;
     double work;        /* flop or bytes of one call */
     gm_unit unit;
-    double limit;       /* work per second, computed from clock and width; 0: unknown, or none that holds for it */
+    double limit;       /* work per second: computed from clock and width, or of a read in the same run (reduce); 0: unknown, or none that holds for it */
     double rival;       /* work per second of what a user would call, in the same run; 0: this row is that, or there is none */
     double max_error, mean_error; /* relative; -1: not a number of this test */
     int64_t leaf, tile; /* of a product of ours; 0: none */

@@ -14,6 +14,7 @@ src_libgmsrc_a_SOURCES = \
 	src/bench_matmul.c \
 	src/bench_normalize.c \
 	src/bench_sizes.c \
+	src/bench_reduce.c \
 	src/bench_table.c \
 	src/benches.def \
 	src/budget.c \

@@ -6,7 +6,7 @@ import json
 import gm
 
 ran = gm.run("bench --list")
-gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy", "normalize", "histogram", "file"], "--list names the tests", ran)
+gm.ok(ran.code == 0 and [line.split()[0] for line in ran.out.splitlines()] == ["matmul", "copy", "reduce", "normalize", "histogram", "file"], "--list names the tests", ran)
 
 KEYS = {"test", "variant", "kernel", "shape", "cache", "median_s", "spread", "repetitions", "calls", "held", "rate", "unit", "limit",
         "ratio_limit", "ratio_rival", "max_error", "mean_error", "leaf", "tile"}
@@ -46,11 +46,16 @@ for device in gm.devices():
         gm.ok(rows and all(row["max_error"] == 0 for row in rows), f"{device}: {test}: nothing is wrong", rows)
         gm.ok(any(row["ratio_rival"] for row in rows) == (test == "normalize" or device == "cuda"), f"{device}: {test}: rivals", rows)
 
+    rows = results("reduce", "1M", device)
+    types = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "f32", "f64"}
+    gm.ok({row["shape"].split()[0] for row in rows} == types, f"{device}: reductions of every type", rows)
+    gm.ok(all(row["ratio_limit"] for row in rows if row["variant"] == "min max sum sumsq"), f"{device}: reductions are held against a plain read", rows)
+
 ran = gm.run("bench copy --shapes 64K --device cpu", ranks=2)
 gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 and "rank 0" in ran.err, "two ranks: one measures", ran)
 
 for arguments, code, pattern in (("bench nothing", 2, "'nothing'"), ("bench matmul --shapes 0", 2, "--shapes '0'"),
-                                 ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench copy --shapes 1x", 2, "--shapes"),
+                                 ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench copy --shapes 1x", 2, "--shapes"), ("bench reduce --shapes 1K", 2, "bench reduce"),
                                  ("bench --shapes 64", 2, "of which test"), ("bench copy --shapes 64K --json none/r.json", 4, "none/r.json")):
     ran = gm.run(f"{arguments} --device cpu")
     gm.ok(ran.code == code and len(ran.errors) == 1 and pattern in ran.errors[0], f"refused: {arguments}", ran)
