@@ -1,7 +1,7 @@
-/* normalize at the speed of the memory, for the pairs of types that images come in: a thread makes one 16-byte word of out at a time. src lies anywhere: where
- * its words are not those of out, two of them are shifted into one. Elements beside whole words of a row, and words that need more than the plain rules
- * (a factor that marks, numbers that are not finite), go one by one. With a sub and a factor for each column a block keeps those of its columns in
- * registers and goes through many rows with them. Everything else is left to normalize_any_cuda.cu. */
+/* normalize at the speed of the memory, for the pairs of types that images come in: a thread makes a few words at a time, each of as many elements as the larger
+ * type has in 16 bytes. src lies anywhere: where its words are not those of out, two of them are shifted into one. Elements beside whole words of a row,
+ * and words that need more than the plain rules (a factor that marks, numbers that are not finite), go one by one. With a sub and a factor for each column
+ * a block keeps those of its columns in registers and goes through many rows with them. Everything else is left to normalize_any_cuda.cu. */
 #include <math.h>
 
 #include "kernels/normalize_words_cuda.cuh"
