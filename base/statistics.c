@@ -10,7 +10,7 @@
 
 int64_t gm_leaf_length(gm_dtype type)
 {
-    return gm_dtype_get_kind(type) == GM_FLOAT ? GM_LEAF_FLOAT : GM_LEAF_WHOLE;
+    return gm_dtype_get_kind(type) == GM_FLOAT ? GM_LEAF_FLOAT : GM_LEAF_WHOLE / (int64_t)gm_dtype_size(type);
 }
 
 static const char *const names[GM_STATISTICS] = {

@@ -24,7 +24,7 @@ extern "C" {
 
 enum {
     GM_LEAF_FLOAT = 8192,
-    GM_LEAF_WHOLE = 65536, /* integers */
+    GM_LEAF_WHOLE = 65536, /* bytes of integers */
     GM_LEAF_COLUMN = 64,
     GM_LANES = 128,
     GM_NODE = 64 /* leaves */

@@ -9,7 +9,7 @@ enum {
     BLOCK = 8192, /* elements that are worked on at a time */
     ABREAST = 8   /* lanes of a leaf of floats that are walked down together */
 };
-_Static_assert(BLOCK >= (int)GM_LEAF_FLOAT && (int)GM_LEAF_WHOLE % BLOCK == 0, "a block holds a leaf of floats");
+_Static_assert(BLOCK >= (int)GM_LEAF_FLOAT && (int)GM_LEAF_WHOLE / 8 % BLOCK == 0, "a block holds a leaf of floats");
 
 typedef struct whole_block {
     uint64_t min, max; /* widened */
