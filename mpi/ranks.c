@@ -1,5 +1,6 @@
 #include "mpi/ranks.h"
 
+#include "base/clock.h"
 #include "mpi/mpi_check.h"
 
 #include <mpi.h>
@@ -14,7 +15,11 @@ static struct {
     int heard;             /* notices received */
     MPI_Request *requests; /* of the notices sent */
     int count;
+    double looked;         /* when MPI was asked last */
 } cancel;
+
+/* Seconds. With more ranks than it thinks fit, MPI gives the processor away at each question: many a reader would have it then for milliseconds. */
+static const double look_again = 0.002;
 
 int gm_mpi_check(int code, const char *call)
 {
@@ -108,6 +113,10 @@ void gm_cancel(const gm_ranks *ranks)
 int gm_cancelled(void)
 {
     int found = 0;
+    double now = gm_clock();
+    if (now - cancel.looked < look_again)
+        return cancel.heard > 0;
+    cancel.looked = now;
     MPI_Iprobe(MPI_ANY_SOURCE, TAG_CANCEL, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
     if (found) {
         MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_CANCEL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

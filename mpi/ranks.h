@@ -35,7 +35,7 @@ int gm_agree_all(const gm_ranks *ranks, int status);
 
 /* Tells the other ranks, without waiting for them, that this one has failed and that going on is vain; gm_agree_all() settles it. */
 void gm_cancel(const gm_ranks *ranks);
-/* Has another rank called gm_cancel()? Asks, does not wait. */
+/* Has another rank called gm_cancel()? Asks, does not wait; asks MPI no more than every two milliseconds, so that a loop may call it. */
 int gm_cancelled(void);
 
 /* data of rank 0 to all. Collective; any size. */
