@@ -201,6 +201,14 @@ int gm_least_all(int64_t *value)
     return gm_mpi_check(MPI_Allreduce(&mine, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
 }
 
+int gm_sum_all(int64_t *value)
+{
+    int64_t sum = 0;
+    int status = gm_mpi_check(MPI_Allreduce(value, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+    *value = sum;
+    return status;
+}
+
 int gm_peers_all(const gm_ranks *ranks, const char *key, int *count, int *index)
 {
     typedef struct peer {

@@ -47,6 +47,9 @@ int gm_gather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *a
 /* *value becomes the least of all ranks. Collective. */
 int gm_least_all(int64_t *value);
 
+/* *value becomes the sum over all ranks, which fits. Collective. */
+int gm_sum_all(int64_t *value);
+
 /* How many ranks of this host bring the same key, and which of them, in the order of ranks, this one is. key: at most GM_KEY_MAX - 1 bytes. Collective. */
 enum { GM_KEY_MAX = 64 };
 int gm_peers_all(const gm_ranks *ranks, const char *key, int *count, int *index);

@@ -108,14 +108,11 @@ int gm_normalize_run(gm_normalize *p, gm_program *program, void *context); /* no
  * whether it is marked. */
 int gm_normalize_set(gm_normalize *p, int64_t i, double sub, double span, double top);
 
-/* The sum of all ranks' values, on rank 0. Collective. */
-int gm_normalize_sum_all(const gm_job *job, int64_t value, int64_t *sum);
-
 /* What is known of the columns of the rectangle, one after the other. want: GM_WANT_... Not collective. */
 typedef void gm_normalize_column(void *context, int64_t column, const gm_total *total);
 int gm_normalize_columns(gm_normalize *p, unsigned want, gm_normalize_column *visit, void *context);
 
-/* Each fills in p's host_scale. *constant: entries that are marked, of all ranks, on rank 0. Collective. */
+/* Each fills in p's host_scale. *constant: entries that are marked, of all ranks. Collective. */
 int gm_normalize_moments_all(gm_normalize *p, int64_t *constant);     /* minmax and zscore */
 int gm_normalize_percentiles_all(gm_normalize *p, int64_t *constant); /* percentile */
 int gm_normalize_flatfield_all(gm_normalize *p);                      /* flatfield: reads flat and dark; before the ring is opened */

@@ -343,5 +343,6 @@ int gm_normalize_moments_all(gm_normalize *p, int64_t *constant)
         return status;
     }
     int status = gm_job_agree_all(p->job, p->problem->per == GM_PER_FRAME ? run_rows(&m) : gm_normalize_columns(p, m.want, set_column, &m));
-    return status ? status : gm_normalize_sum_all(p->job, m.constant, constant);
+    *constant = m.constant;
+    return status ? status : gm_job_agree_all(p->job, gm_sum_all(constant));
 }

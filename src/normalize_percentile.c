@@ -290,14 +290,13 @@ static void release(percentiles *q)
 int gm_normalize_percentiles_all(gm_normalize *p, int64_t *constant)
 {
     percentiles q = {.p = p};
-    int64_t mine = 0;
     int status = gm_job_agree_all(p->job, allocate(&q));
     if (!status && !is_framewise(&q))
         status = stack_all(&q, constant);
     else if (!status)
-        status = gm_job_agree_all(p->job, frames(&q, &mine));
+        status = gm_job_agree_all(p->job, frames(&q, constant));
     if (!status && is_framewise(&q))
-        status = gm_normalize_sum_all(p->job, mine, constant);
+        status = gm_job_agree_all(p->job, gm_sum_all(constant));
     release(&q);
     return status;
 }

@@ -11,19 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int gm_normalize_sum_all(const gm_job *job, int64_t value, int64_t *sum)
-{
-    int64_t *all = calloc((size_t)job->ranks->size, sizeof *all);
-    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for a sum"));
-    if (!status)
-        status = gm_job_agree_all(job, gm_gather_all(job->ranks, &value, sizeof value, all));
-    *sum = 0;
-    for (int r = 0; r < job->ranks->size && !status && job->ranks->rank == 0; r++)
-        *sum += all[r];
-    free(all);
-    return status;
-}
-
 /* What the output is to be. Rank 0. */
 static int describe_output(const gm_job *job, const gm_normalize_case *c, gm_output_record *record)
 {
@@ -186,17 +173,16 @@ static int tell(gm_normalize *p, const gm_normalize_counts *counts, int64_t cons
     return n;
 }
 
-/* All passes, and the counts of all ranks on rank 0. Collective. */
+/* All passes, and the counts of all ranks. Collective. */
 static int passes_all(gm_normalize *p, gm_normalize_counts *counts, int64_t *constant)
 {
     gm_normalize_counts mine = {0};
-    int64_t sum[3];
     int status = find_scale_all(p, constant);
     if (!status)
         status = gm_job_agree_all(p->job, gm_normalize_apply(p, &mine));
-    const uint64_t values[3] = {mine.clipped, mine.nan, mine.marked};
+    int64_t sum[3] = {(int64_t)mine.clipped, (int64_t)mine.nan, (int64_t)mine.marked};
     for (int i = 0; i < 3 && !status; i++)
-        status = gm_normalize_sum_all(p->job, (int64_t)values[i], &sum[i]);
+        status = gm_job_agree_all(p->job, gm_sum_all(&sum[i]));
     if (!status)
         *counts = (gm_normalize_counts){(uint64_t)sum[0], (uint64_t)sum[1], (uint64_t)sum[2]};
     return status;
