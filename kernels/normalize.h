@@ -22,7 +22,7 @@
     GM_HD real gm_nearest_##real(real v) \
     { \
         real large = v < 0 ? -(limit) : (limit); \
-        return (v < (limit)) & (v > -(limit)) ? (v + large) - large : v; \
+        return ((v < (limit)) & (v > -(limit))) ? (v + large) - large : v; \
     } \
     GM_HD real gm_floor_##real(real v) \
     { \
@@ -113,7 +113,7 @@ GM_HD uint64_t gm_raw_double(double x)
 #define GM_STORE(real, id, ctype, kind, bytes) \
     GM_HD gm_raw##bytes gm_store_##real##_##id(real v, real lo, real hi, gm_raw##bytes below, gm_raw##bytes above) \
     { \
-        real inside = (v > lo) & (v < hi) ? v : 0; \
+        real inside = ((v > lo) & (v < hi)) ? v : 0; \
         gm_raw##bytes raw = GM_INNER_##kind(ctype, bytes, inside); \
         raw = v <= lo ? below : raw; \
         raw = v >= hi ? above : raw; \
@@ -132,10 +132,10 @@ GM_HD uint64_t gm_raw_double(double x)
 #define GM_TOP(bytes) ((gm_raw##bytes)((gm_raw##bytes)1 << (8 * (bytes) - 1)))
 #define GM_KEY_UNSIGNED(bytes, raw) (raw)
 #define GM_KEY_SIGNED(bytes, raw) (gm_raw##bytes)((raw) ^ GM_TOP(bytes))
-#define GM_KEY_FLOAT(bytes, raw) (gm_raw##bytes)((raw) & GM_TOP(bytes) ? ~(raw) : (raw) | GM_TOP(bytes))
+#define GM_KEY_FLOAT(bytes, raw) (gm_raw##bytes)(((raw) & GM_TOP(bytes)) ? ~(raw) : (raw) | GM_TOP(bytes))
 #define GM_UNKEY_UNSIGNED(bytes, key) (key)
 #define GM_UNKEY_SIGNED(bytes, key) (gm_raw##bytes)((key) ^ GM_TOP(bytes))
-#define GM_UNKEY_FLOAT(bytes, key) (gm_raw##bytes)((key) & GM_TOP(bytes) ? (key) ^ GM_TOP(bytes) : ~(key))
+#define GM_UNKEY_FLOAT(bytes, key) (gm_raw##bytes)(((key) & GM_TOP(bytes)) ? (key) ^ GM_TOP(bytes) : ~(key))
 #define GM_NAN_UNSIGNED(bytes, raw) ((void)(raw), 0)
 #define GM_NAN_SIGNED(bytes, raw) ((void)(raw), 0)
 #define GM_NAN_FLOAT(bytes, raw) \

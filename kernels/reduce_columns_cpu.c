@@ -31,12 +31,11 @@ typedef void walk(const batch_source *source, batch *b);
 #undef VARIANT
 
 #if GM_AVX2
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+GM_AVX2_BEGIN
 #define VARIANT(name) name##_avx2
 #include "kernels/reduce_columns_loops.h"
 #undef VARIANT
-#pragma GCC pop_options
+GM_AVX2_END
 #define WALKS (GM_HAS_AVX2() ? walks_avx2 : walks_any)
 #else
 #define WALKS walks_any

@@ -32,12 +32,11 @@ typedef struct reduce_loops {
 #undef VARIANT
 
 #if GM_AVX2
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+GM_AVX2_BEGIN
 #define VARIANT(name) name##_avx2
 #include "kernels/reduce_loops.h"
 #undef VARIANT
-#pragma GCC pop_options
+GM_AVX2_END
 #define LOOPS (GM_HAS_AVX2() ? &loops_avx2 : &loops_any)
 #else
 #define LOOPS (&loops_any)

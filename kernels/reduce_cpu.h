@@ -16,6 +16,13 @@
 #else
 #define GM_AVX2 0
 #endif
+#ifdef __clang__
+#define GM_AVX2_BEGIN _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = function)")
+#define GM_AVX2_END _Pragma("clang attribute pop")
+#else
+#define GM_AVX2_BEGIN _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma\")")
+#define GM_AVX2_END _Pragma("GCC pop_options")
+#endif
 
 /* Sums of integers: of x in two's complement, of squares as low + 2^64 high. */
 typedef struct gm_whole_sums {
