@@ -11,7 +11,7 @@
  *     RESULT, so that the device multiplies the next band while one is copied out and written; VERDICT
  *
  * Where the device keeps all leaves, steps are loaded as fast as they can be read, whole blocks are multiplied meanwhile as far as the device
- * gets, and all that is left then goes by bands. Elsewhere it is the last step.
+ * gets, and all that is left then goes by bands. Elsewhere it is the last step, and on the processor nothing.
  *
  * With several layers all steps are multiplied, by leaves elsewhere than on the owner, with SEND after each and SEND_SUMS at the end; the owner
  * TAKEs the leaves and sums of the other layers in the order of leaves before its bands, which are then without products.
@@ -80,10 +80,11 @@ static int at_begin(gm_matmul *p, gm_piece *piece)
     return of_block(c, piece, GM_PIECE_BEGIN, GM_STAGE_COMPUTE);
 }
 
-/* Only the owner's bands multiply, and only where no other layer's leaves come between. */
+/* Only the owner's bands multiply, only where no other layer's leaves come between, and only where the device works beside the host: on the
+ * processor itself nothing would be hidden, and every band would bring all of the right panel through its caches once more. */
 static int bands_multiply(const gm_matmul *p)
 {
-    return p->plan.grid[2] == 1;
+    return p->plan.grid[2] == 1 && p->plan.problem.stage;
 }
 
 static void enter_bands(gm_matmul *p)
