@@ -170,9 +170,29 @@ def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False):
     return command
 
 
+_children = set() # what start() started and finish() has not waited for
+
+
 def start(command):
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            errors="replace", start_new_session=True)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             errors="replace", start_new_session=True)
+    _children.add(child)
+    return child
+
+
+def _end(number, _):
+    """A test that is ended leaves nothing running: what it started has sessions of its own, which the signal did not reach."""
+    for last in (signal.SIGTERM, signal.SIGKILL):
+        for child in _children:
+            if child.poll() is None:
+                os.killpg(child.pid, last)
+        until = time.monotonic() + 3
+        while time.monotonic() < until and any(child.poll() is None for child in _children):
+            time.sleep(0.05)
+    os._exit(128 + number)
+
+
+signal.signal(signal.SIGTERM, _end)
 
 
 def finish(child, limit, started=None):
@@ -187,6 +207,7 @@ def finish(child, limit, started=None):
             code = None
             if number:
                 os.killpg(child.pid, number)
+    _children.discard(child)
     return Run(child.args, child.returncode if code == 0 else None, out, err, time.monotonic() - started)
 
 
