@@ -8,7 +8,8 @@
 
 enum {
     COLUMN_BYTES = sizeof(gm_moments) + sizeof(gm_total), /* of a column whose statistics are being made */
-    USUAL_ELEMENTS = 4 << 20, /* bytes: copies of this size reach what the link to a device gives */
+    USUAL_PIECE = 4 << 20,    /* bytes of the wider type: copies of this size reach what the link to a device gives */
+    MOST_PIECE = 16 << 20,    /* for a piece to be a whole frame */
     MOST_SLOTS = 32,
     LEAST_SLOT = 4096,
     OVERHEAD = 8192,          /* of an allocation, at most */
@@ -207,13 +208,21 @@ static void set_keep(const gm_job *job, const gm_normalize_case *c, gm_normalize
     *taken += plan->keep ? bytes + OVERHEAD : 0;
 }
 
+/* What a slot is for. Of a part of a frame, the other parts would be written at the same time by other threads to the same place of the same file, which
+ * takes one at a time. */
+static int64_t usual_elements(const gm_normalize_case *c, const gm_normalize_plan *plan)
+{
+    int64_t wider = gm_max((int64_t)gm_dtype_size(c->src.type), (int64_t)gm_dtype_size(c->type)), usual = USUAL_PIECE / wider;
+    return plan->cols > usual && plan->cols <= MOST_PIECE / wider ? plan->cols : usual;
+}
+
 int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan)
 {
     const gm_options *o = job->options;
-    int64_t in = (int64_t)gm_dtype_size(c->src.type), out = (int64_t)gm_dtype_size(c->type);
-    int64_t slot = o->piece ? o->piece : USUAL_ELEMENTS / gm_max(in, out) * (in + out), room, wanted;
+    int64_t slot, room, wanted;
     *plan = (gm_normalize_plan){.levels = 1};
     set_share(job->ranks, c, plan);
+    slot = o->piece ? o->piece : usual_elements(c, plan) * (int64_t)(gm_dtype_size(c->src.type) + gm_dtype_size(c->type));
     for (;; slot /= 2) { /* smaller pieces while not even two of them fit */
         room = try_slot(job, c, slot, plan);
         wanted = gm_max(1, gm_min(o->depth ? o->depth : gm_max(3, gm_min(2 * job->threads, MOST_SLOTS)), gm_normalize_pieces(plan)));
