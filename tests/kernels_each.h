@@ -1,7 +1,8 @@
 /* kernels_each.h - for the tests of kernels: the same test on each kind of device there is, and memory to and fro.
  *
  * GPUMEM_TEST_REQUIRE=cuda (or cpu) in the environment makes a missing device of that kind a failure; otherwise it is skipped.
- * GPUMEM_TEST_DEVICE=cuda (or cpu): that kind only. */
+ * GPUMEM_TEST_DEVICE=cuda (or cpu): that kind only.
+ * GPUMEM_TEST_EVERY=N: of the thousands of cases of a test only each N-th, under tools that make all of them last for many minutes. */
 #ifndef GM_TESTS_KERNELS_EACH_H
 #define GM_TESTS_KERNELS_EACH_H
 
@@ -42,6 +43,15 @@ static inline void bench_close(bench *b)
 {
     b->ops->queue_close(b->queue);
     b->ops->close(b->device);
+}
+
+/* Is the next case to be run? */
+static inline int is_due(void)
+{
+    static long asked;
+    const char *text = getenv("GPUMEM_TEST_EVERY");
+    long every = text != NULL ? strtol(text, NULL, 10) : 1;
+    return every <= 1 || asked++ % every == 0;
 }
 
 /* Device memory with a copy of bytes from host; NULL: cleared. */
