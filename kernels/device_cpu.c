@@ -126,6 +126,12 @@ static int cpu_pin(gm_device *device, size_t bytes, void **out)
     return gm_host_alloc(bytes, out);
 }
 
+static void cpu_settle(gm_device *device, void *memory)
+{
+    (void)device;
+    (void)memory;
+}
+
 static void cpu_unpin(gm_device *device, void *memory)
 {
     (void)device;
@@ -280,6 +286,8 @@ const gm_device_ops gm_device_cpu = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .pin = cpu_pin,
+    .pin_later = cpu_pin,
+    .settle = cpu_settle,
     .unpin = cpu_unpin,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,

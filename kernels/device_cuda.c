@@ -198,7 +198,7 @@ static void cuda_free(gm_device *device, void *memory)
     }
 }
 
-static int cuda_pin(gm_device *device, size_t bytes, void **out)
+static int cuda_pin_later(gm_device *device, size_t bytes, void **out)
 {
     char what[GM_SIZE_TEXT + 64], size[GM_SIZE_TEXT];
     *out = NULL;
@@ -215,6 +215,14 @@ static int cuda_pin(gm_device *device, size_t bytes, void **out)
     }
     gm_ledger_place(&device->pinned, *out);
     return GM_OK;
+}
+
+static int cuda_pin(gm_device *device, size_t bytes, void **out)
+{
+    int status = cuda_pin_later(device, bytes, out);
+    if (status == GM_OK)
+        gm_cuda_pages_pin(device, *out);
+    return status;
 }
 
 static void cuda_unpin(gm_device *device, void *memory)
@@ -387,6 +395,8 @@ const gm_device_ops gm_device_cuda = {
     .alloc = cuda_alloc,
     .free = cuda_free,
     .pin = cuda_pin,
+    .pin_later = cuda_pin_later,
+    .settle = gm_cuda_pages_pin,
     .unpin = cuda_unpin,
     .queue_open = cuda_queue_open,
     .queue_close = cuda_queue_close,

@@ -12,7 +12,7 @@ struct gm_device {
     char name[256];
     size_t pitch_max; /* bytes, of a copy of rows */
     gm_ledger memory, pinned;
-    struct gm_cuda_pages *pages; /* pinned memory that is not the driver's own */
+    struct gm_cuda_pages *pages; /* host memory that is not the driver's own */
     struct gm_cuda_rival *rival; /* NULL: not opened */
 };
 
@@ -31,8 +31,10 @@ struct gm_event {
 /* GM_OK, or the message about what failed. */
 int gm_cuda_check(const gm_device *device, cudaError_t error, const char *what);
 
-/* Pinned memory of huge pages; NULL, without a message, where that is not to be had, or not worth it. Uncharged. */
+/* Memory of huge pages, not pinned yet; NULL, without a message, where that is not to be had, or not worth it. Uncharged. */
 void *gm_cuda_pages_alloc(gm_device *device, size_t bytes);
+/* Pins what the one above gave, if the driver will; other memory, and what is pinned, stays as it is. */
+void gm_cuda_pages_pin(gm_device *device, void *memory);
 /* Frees it; returns whether it was such memory. */
 int gm_cuda_pages_free(gm_device *device, void *memory);
 

@@ -1,4 +1,4 @@
-/* Pinned memory out of huge pages: the driver's own allocator takes small ones, which takes three times as long to clear and to pin. */
+/* Memory out of huge pages that can be pinned: the driver's own allocator takes small ones, which takes three times as long to clear and to pin. */
 #define _GNU_SOURCE 1 /* MADV_HUGEPAGE */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,14 +12,20 @@ struct gm_cuda_pages {
     char *memory; /* at a border of huge pages */
     void *map;
     size_t bytes, map_bytes;
+    int pinned;
 };
 
 static const size_t huge_page = (size_t)2 << 20;
 
 void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
 {
+    int can_pin = 0;
     if (bytes < huge_page || bytes > SIZE_MAX / 2)
         return NULL;
+    if (cudaDeviceGetAttribute(&can_pin, cudaDevAttrHostRegisterSupported, device->index) != cudaSuccess || !can_pin) {
+        cudaGetLastError();
+        return NULL;
+    }
     struct gm_cuda_pages *pages = malloc(sizeof *pages);
     if (pages == NULL)
         return NULL;
@@ -33,15 +39,22 @@ void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
     size_t beyond = (size_t)((uintptr_t)pages->map % huge_page);
     pages->memory = (char *)pages->map + (beyond != 0 ? huge_page - beyond : 0);
     madvise(pages->memory, bytes, MADV_HUGEPAGE); /* small ones do as well */
-    if (cudaHostRegister(pages->memory, bytes, cudaHostRegisterPortable) != cudaSuccess) {
-        cudaGetLastError();
-        munmap(pages->map, pages->map_bytes);
-        free(pages);
-        return NULL;
-    }
+    pages->pinned = 0;
     pages->next = device->pages;
     device->pages = pages;
     return pages->memory;
+}
+
+void gm_cuda_pages_pin(gm_device *device, void *memory)
+{
+    struct gm_cuda_pages *pages = device->pages;
+    while (pages != NULL && pages->memory != memory)
+        pages = pages->next;
+    if (pages == NULL || pages->pinned)
+        return;
+    pages->pinned = cudaHostRegister(memory, pages->bytes, cudaHostRegisterPortable) == cudaSuccess;
+    if (!pages->pinned)
+        cudaGetLastError();
 }
 
 int gm_cuda_pages_free(gm_device *device, void *memory)
@@ -53,7 +66,8 @@ int gm_cuda_pages_free(gm_device *device, void *memory)
     if (pages == NULL)
         return 0;
     *link = pages->next;
-    cudaHostUnregister(memory); /* as with cudaFree(): an error is of earlier work */
+    if (pages->pinned)
+        cudaHostUnregister(memory); /* as with cudaFree(): an error is of earlier work */
     munmap(pages->map, pages->map_bytes);
     free(pages);
     return 1;

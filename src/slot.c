@@ -9,7 +9,7 @@ const struct gm_leg gm_legs[GM_LEGS] = {
 int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot)
 {
     slot->index = -1;
-    int status = setup->ops->pin(setup->device, (size_t)setup->piece, &slot->memory.host);
+    int status = setup->ops->pin_later(setup->device, (size_t)setup->piece, &slot->memory.host);
     slot->memory.device = setup->ops->unified ? slot->memory.host : twin;
     for (int leg = 0; leg < GM_LEGS && !status; leg++) {
         status = setup->ops->event_open(setup->device, &slot->begin[leg]);

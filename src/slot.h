@@ -18,11 +18,12 @@ typedef struct gm_slot {
     int64_t index;       /* of its piece, counted from the first; -1: none */
     gm_piece piece;
     int sent;            /* program.send was called for it, whatever came of it */
+    int settled;         /* its memory is pinned, as far as it can be */
     gm_slot_memory memory;
     gm_event *begin[GM_LEGS], *end[GM_LEGS];
 } gm_slot;
 
-/* Pinned memory and events; twin: device memory of the same size, which stays the caller's. A slot that failed to open is closed like any other. */
+/* Memory, to be pinned when it is first copied, and events; twin: device memory of the same size, which stays the caller's. A slot that failed to open is closed like any other. */
 int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
 

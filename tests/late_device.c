@@ -301,6 +301,12 @@ static int enqueue_copy(gm_queue *queue, void *dst, size_t dst_pitch, const void
     return status ? status : gm_late_put(queue, do_copy, &c, sizeof c);
 }
 
+static void settle(gm_device *device, void *memory)
+{
+    (void)device;
+    (void)memory;
+}
+
 const gm_device_ops gm_device_late = {
     .kind = "late",
     .count = count_devices,
@@ -309,6 +315,8 @@ const gm_device_ops gm_device_late = {
     .alloc = take_memory,
     .free = give_memory,
     .pin = take_memory,
+    .pin_later = take_memory,
+    .settle = settle,
     .unpin = give_memory,
     .queue_open = queue_open,
     .queue_close = queue_close,

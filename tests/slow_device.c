@@ -54,6 +54,11 @@ static gm_device_ops slow;
 static gm_product product;
 static const gm_product *real_product;
 static unsigned queues_opened;
+enum { UNSETTLED_MOST = 64 };
+static struct {
+    const char *from; /* NULL: a free place */
+    size_t bytes;
+} unsettled[UNSETTLED_MOST]; /* memory that is not to be copied yet */
 
 static slow_queue *slow_of(gm_queue *queue)
 {
@@ -225,9 +230,46 @@ static int event_seconds(gm_event *from, gm_event *to, double *seconds)
     return GM_OK;
 }
 
+static int pin_later(gm_device *device, size_t bytes, void **out)
+{
+    int status = real->pin_later(device, bytes, out);
+    for (int i = 0; i < UNSETTLED_MOST && !status; i++)
+        if (!unsettled[i].from) {
+            unsettled[i].from = *out;
+            unsettled[i].bytes = bytes;
+            return GM_OK;
+        }
+    return status ? status : gm_fail(GM_EDEVICE, "more memory is to be pinned than the test has places for");
+}
+
+static void settle(gm_device *device, void *memory)
+{
+    for (int i = 0; i < UNSETTLED_MOST; i++)
+        if (unsettled[i].from == memory)
+            unsettled[i].from = NULL;
+    real->settle(device, memory);
+}
+
+static void unpin(gm_device *device, void *memory)
+{
+    settle(device, memory);
+    real->unpin(device, memory);
+}
+
+static int is_unsettled(const void *memory)
+{
+    const char *at = memory;
+    for (int i = 0; i < UNSETTLED_MOST; i++)
+        if (unsettled[i].from && at >= unsettled[i].from && at < unsettled[i].from + unsettled[i].bytes)
+            return 1;
+    return 0;
+}
+
 static int copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, int64_t rows)
 {
     work w = {.kind = COPY};
+    if (is_unsettled(dst) || is_unsettled(src))
+        abort(); /* on a real device this would be slow, or wait */
     w.of.copy.dst = dst;
     w.of.copy.src = src;
     w.of.copy.dst_pitch = dst_pitch;
@@ -294,6 +336,9 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.event_wait = event_wait;
     slow.event_done = event_done;
     slow.event_seconds = event_seconds;
+    slow.pin_later = pin_later;
+    slow.settle = settle;
+    slow.unpin = unpin;
     slow.copy_in = slow.copy_out = copy;
     slow.zero = zero;
     slow.product = find_product;

@@ -121,7 +121,7 @@ static int run(state *s, int depth, int threads, int exchanging)
     if (gm_device_cpu.open(0, 1, &device))
         return GM_EINTERNAL;
     gm_device_ops ops = gm_device_cpu;
-    ops.pin = pin_some;
+    ops.pin_later = pin_some;
     gm_stream_setup setup = {.ops = &ops, .device = device, .ranks = &alone, .piece = BYTES, .depth = depth, .threads = threads,
                              .progress = progress, .progress_context = s};
     int status = gm_stream_open(&setup, &stream);
