@@ -8,8 +8,11 @@
 #include <string.h>
 
 enum {
-    USUAL_PIECE = 4 << 20, /* a copy of so many bytes reaches the speed of the link, and more would only be more to pin */
+    USUAL_PIECE = 4 << 20, /* a copy of so many bytes reaches the speed of the link */
+    MOST_PIECE = 16 << 20,
+    PIECES = 512,          /* that are few enough for what each costs the ring's thread, and many enough to overlap */
     MOST_SLOTS = 32,
+    SPARE_SLOTS = 4,       /* beside those that are read into, where slots are large */
     ALIGN = 256,           /* of the records behind the elements of a slot */
     RUN = 64 << 10,        /* bytes of a row that are worth a read */
     NARROW = 32768,        /* columns side by side that keep a device busy */
@@ -247,12 +250,26 @@ static int64_t pieces_of(const problem *p, const gm_reduce_plan *plan)
     return gm_max(gm_ceil_div(things, plan->at_once), 1);
 }
 
+/* Bytes of a slot. The calls that send a piece to a device with memory of its own take as long as the link takes for one of the usual size: in long jobs
+ * pieces are larger, for which there must be more to read than there is to pin. */
+static int64_t usual_piece(const problem *p)
+{
+    const gm_reduction *r = p->r;
+    int64_t bytes = gm_mul_sat(gm_mul_sat(r->outer, r->n), gm_mul_sat(r->inner, p->size)) / p->ranks;
+    return p->unified ? USUAL_PIECE : gm_max(USUAL_PIECE, gm_min(gm_round_up(bytes / PIECES, USUAL_PIECE), MOST_PIECE));
+}
+
+static int64_t usual_depth(const problem *p, int64_t piece)
+{
+    return gm_min(gm_max(p->threads + (piece > USUAL_PIECE ? SPARE_SLOTS : p->threads), 2), MOST_SLOTS);
+}
+
 /* Makes the plan; 0 when it does not fit: then it is the smallest one. */
 static int make(const gm_options *o, const problem *p, gm_reduce_plan *plan)
 {
-    for (int64_t piece = o->piece ? o->piece : USUAL_PIECE;; piece /= 2) {
+    for (int64_t piece = o->piece ? o->piece : usual_piece(p);; piece /= 2) {
         cut(p, gm_max(piece, 1), plan);
-        int64_t wanted = gm_min(o->depth ? o->depth : gm_min(gm_max(2 * p->threads, 2), MOST_SLOTS), pieces_of(p, plan));
+        int64_t wanted = gm_min(o->depth ? o->depth : usual_depth(p, piece), pieces_of(p, plan));
         int64_t fit = slots_that_fit(p, plan);
         plan->depth = o->depth ? wanted : gm_min(wanted, gm_max(fit, gm_min(wanted, 2)));
         if (fit >= plan->depth)

@@ -31,12 +31,12 @@ void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot)
     *slot = (gm_slot){.index = -1};
 }
 
-gm_event *gm_slot_last_event(const gm_slot *slot)
+int gm_slot_last_leg(const gm_slot *slot)
 {
-    for (int leg = GM_LEGS; leg-- > 0;)
-        if (slot->piece.stages & gm_legs[leg].stage)
-            return slot->end[leg];
-    return NULL;
+    int leg = GM_LEGS - 1;
+    while (leg >= 0 && !(slot->piece.stages & gm_legs[leg].stage))
+        leg--;
+    return leg;
 }
 
 int gm_slot_add_times(const gm_stream_setup *setup, const gm_slot *slot, gm_phase_times *times)

@@ -27,8 +27,8 @@ typedef struct gm_slot {
 int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
 
-/* The last mark of the piece's work on the device; NULL when it has none there. */
-gm_event *gm_slot_last_event(const gm_slot *slot);
+/* The last leg of the piece's work on the device; -1 when it has none there. */
+int gm_slot_last_leg(const gm_slot *slot);
 
 /* Adds the time that the device spent on the piece, once it is done. */
 int gm_slot_add_times(const gm_stream_setup *setup, const gm_slot *slot, gm_phase_times *times);

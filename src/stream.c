@@ -96,13 +96,14 @@ static gm_slot_state state_of(gm_stream *s, const gm_slot *slot)
     return state;
 }
 
-/* The slot of a piece; NULL when it has none. */
-static gm_slot *slot_of(gm_stream *s, int64_t index)
+/* The slot of the first piece from index on that is still in flight; NULL when there is none. */
+static gm_slot *next_in_use(gm_stream *s, int64_t index)
 {
+    gm_slot *next = NULL;
     for (int64_t i = 0; i < s->opened; i++)
-        if (s->slots[i].index == index)
-            return &s->slots[i];
-    return NULL;
+        if (s->slots[i].index >= index && (!next || s->slots[i].index < next->index))
+            next = &s->slots[i];
+    return next;
 }
 
 static int64_t twin_bytes(const gm_stream_setup *setup)
@@ -202,8 +203,8 @@ static int is_ready(gm_stream *s, const gm_slot *slot)
 /* Puts the next slot's work into the device's queues, each stage behind the one before. */
 static int start(gm_stream *s, gm_phase_times *times, int *progress)
 {
-    gm_slot *slot = slot_of(s, s->started);
-    if (!slot || !is_ready(s, slot))
+    gm_slot *slot = next_in_use(s, s->started);
+    if (!slot || slot->index != s->started || !is_ready(s, slot))
         return GM_OK;
     *progress = 1;
     const gm_program *p = s->program;
@@ -228,29 +229,12 @@ static int start(gm_stream *s, gm_phase_times *times, int *progress)
     return status;
 }
 
-/* Must a slot wait for an earlier one before it may be taken back? */
-static int is_behind(gm_stream *s, const gm_slot *slot)
+/* Takes a slot back from the device, where its work is over. */
+static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times)
 {
-    for (int64_t i = 0; i < s->opened && slot->piece.stages & ordered_stages; i++) {
-        const gm_slot *other = &s->slots[i];
-        if (state_of(s, other) == GM_SLOT_ON_DEVICE && other->index < slot->index && other->piece.stages & ordered_stages)
-            return 1;
-    }
-    return 0;
-}
-
-/* Takes a slot back from the device if its work there is over. */
-static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times, int *progress)
-{
-    gm_event *event = gm_slot_last_event(slot);
-    int done = 1;
-    int status = event ? s->setup.ops->event_done(event, &done) : GM_OK;
-    if (status || !done)
-        return status;
-    *progress = 1;
     const gm_program *p = s->program;
     unsigned stages = slot->piece.stages;
-    status = gm_slot_add_times(&s->setup, slot, times);
+    int status = gm_slot_add_times(&s->setup, slot, times);
     if (!status && (stages & GM_STAGE_SEND)) {
         double from = gm_clock();
         slot->sent = 1; /* from here on the appointment is kept */
@@ -272,12 +256,26 @@ static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times, int *
     return GM_OK;
 }
 
+/* Takes back what the device is through with, but for what must keep its order behind what it is not. Of a leg that has not come so far with one piece
+ * no later one is asked about: each question is a call of the driver. */
 static int retire(gm_stream *s, gm_phase_times *times, int *progress)
 {
-    int status = GM_OK;
-    for (int64_t i = 0; i < s->opened && s->on_device && !status; i++)
-        if (state_of(s, &s->slots[i]) == GM_SLOT_ON_DEVICE && !is_behind(s, &s->slots[i]))
-            status = retire_slot(s, &s->slots[i], times, progress);
+    int held[GM_LEGS] = {0}, ordered_held = 0, status = GM_OK;
+    for (gm_slot *slot = next_in_use(s, 0), *next; slot && slot->index < s->started && !status; slot = next) {
+        int leg = gm_slot_last_leg(slot), ordered = (slot->piece.stages & ordered_stages) != 0;
+        int asks = !(ordered && ordered_held) && !(leg >= 0 && held[leg]), done = asks;
+        next = next_in_use(s, slot->index + 1);
+        if (asks && leg >= 0) {
+            status = s->setup.ops->event_done(slot->end[leg], &done);
+            held[leg] = !done;
+        }
+        if (done && !status) {
+            *progress = 1;
+            status = retire_slot(s, slot, times);
+        } else {
+            ordered_held |= ordered;
+        }
+    }
     return status;
 }
 
@@ -330,16 +328,6 @@ static void excuse(gm_stream *s, const gm_piece *piece, int received, int sent)
         p->send(p->context, piece, NULL);
 }
 
-/* The slot of the first piece from index on that is still in flight. */
-static const gm_slot *next_in_use(const gm_stream *s, int64_t index)
-{
-    const gm_slot *next = NULL;
-    for (int64_t i = 0; i < s->opened; i++)
-        if (s->slots[i].index >= index && (!next || s->slots[i].index < next->index))
-            next = &s->slots[i];
-    return next;
-}
-
 /* After a failure: everything in flight comes to rest, then the remaining appointments are kept. */
 static void run_out(gm_stream *s)
 {
@@ -351,7 +339,7 @@ static void run_out(gm_stream *s)
     while (s->in_io)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    for (const gm_slot *slot = next_in_use(s, 0); slot; slot = next_in_use(s, slot->index + 1))
+    for (gm_slot *slot = next_in_use(s, 0); slot; slot = next_in_use(s, slot->index + 1))
         excuse(s, &slot->piece, slot->index < s->started, slot->sent);
     gm_piece piece;
     int more = s->program->send || s->program->receive;
