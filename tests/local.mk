@@ -12,6 +12,8 @@ GM_TESTS = \
 	tests/io_cold \
 	tests/io_describe \
 	tests/io_output \
+	tests/io_output_parts \
+	tests/io_output_ways \
 	tests/io_reader \
 	tests/io_select \
 	tests/io_trial \
@@ -106,7 +108,11 @@ tests_io_cold_SOURCES = tests/io_cold.c tests/io_each.h
 tests_io_describe_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_describe_SOURCES = tests/io_describe.c tests/io_each.h
 tests_io_output_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_output_SOURCES = tests/io_output.c tests/io_each.h
+tests_io_output_SOURCES = tests/io_output.c tests/io_output_each.h tests/io_each.h
+tests_io_output_parts_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_output_parts_SOURCES = tests/io_output_parts.c tests/io_output_each.h tests/io_each.h
+tests_io_output_ways_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_output_ways_SOURCES = tests/io_output_ways.c tests/io_output_each.h tests/io_each.h
 tests_io_reader_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_reader_SOURCES = tests/io_reader.c tests/io_each.h
 tests_io_select_CPPFLAGS = $(GM_TESTS_HDF5)
