@@ -33,6 +33,8 @@ io_libgmio_a_SOURCES = \
 	io/h5.h \
 	io/inspect.h \
 	io/list.c \
+	io/mappings.c \
+	io/mappings.h \
 	io/name.c \
 	io/output.c \
 	io/output.h \

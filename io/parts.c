@@ -6,66 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/size.h"
 #include "base/status.h"
 #include "io/inspect.h"
+#include "io/mappings.h"
 
 enum { DEPTH_MAX = 8 }; /* of virtual datasets made of virtual datasets */
-
-/* Takes "%%" for "%", as libhdf5 does. Returns 1 when there is a block number ("%b") in the name. */
-static int unescape(char *name)
-{
-    char *to = name;
-
-    for (const char *from = name; *from; from++) {
-        if (*from == '%' && *++from != '%')
-            return 1;
-        *to++ = *from;
-    }
-    *to = '\0';
-    return 0;
-}
-
-static int try_path(char *path, const char *folder, const char *name)
-{
-    int length = folder ? snprintf(path, GM_PATH_MAX, "%s/%s", folder, name) : snprintf(path, GM_PATH_MAX, "%s", name);
-
-    return length < GM_PATH_MAX && access(path, F_OK) == 0;
-}
-
-static int try_beside(char *path, const char *master, const char *name)
-{
-    char *copy = strdup(master);
-    int found = copy && try_path(path, dirname(copy), name);
-
-    free(copy);
-    return found;
-}
-
-/* Where libhdf5 looks for a part: beside the virtual dataset's file, then from the working folder, then beside the file itself if that was
- * found through a symbolic link. A missing absolute name is looked for beside, too. Returns whether it was found. */
-static int locate(const char *master, const char *name, char *path)
-{
-    const char *slash = strrchr(name, '/');
-    const char *beside = name[0] == '/' ? slash + 1 : name;
-    char *real;
-    int found;
-
-    if ((name[0] == '/' && try_path(path, NULL, name)) || try_beside(path, master, beside) || try_path(path, NULL, beside))
-        return 1;
-    real = realpath(master, NULL);
-    found = real && try_beside(path, real, beside);
-    free(real);
-    return found;
-}
-
-/* One mapping of a virtual dataset: where its elements come from, and go to. */
-typedef struct mapping {
-    char file[GM_PATH_MAX], name[GM_NAME_MAX];
-    hid_t from, to; /* selections in the part and in the virtual dataset */
-} mapping;
 
 static int has_whole(hid_t space, hid_t to)
 {
@@ -87,7 +34,7 @@ static int has_bounds(hid_t space, hid_t from)
 }
 
 /* Does the part have the elements that are taken from it? A selection of everything is kept without a shape. */
-static int is_large_enough(hid_t set, const mapping *map)
+static int is_large_enough(hid_t set, const gm_mapping *map)
 {
     hid_t space = H5Dget_space(set);
     int enough = space >= 0;
@@ -111,7 +58,7 @@ typedef struct walk {
 static int check_parts(hid_t set, const walk *w, int depth);
 
 /* Are the filters of a part and the files of its external storage there? */
-static int check_storage(hid_t set, const char *path, const mapping *map, const walk *w)
+static int check_storage(hid_t set, const char *path, const gm_mapping *map, const walk *w)
 {
     char title[2 * GM_PATH_MAX + GM_NAME_MAX + 16];
     hid_t plist = H5Dget_create_plist(set);
@@ -127,7 +74,7 @@ static int check_storage(hid_t set, const char *path, const mapping *map, const 
 }
 
 /* A part in an open file. */
-static int check_part(hid_t file, const char *path, const mapping *map, const walk *w, int depth)
+static int check_part(hid_t file, const char *path, const gm_mapping *map, const walk *w, int depth)
 {
     hid_t set = H5Dopen2(file, map->name, H5P_DEFAULT);
     int status = GM_OK;
@@ -144,83 +91,35 @@ static int check_part(hid_t file, const char *path, const mapping *map, const wa
     return status;
 }
 
-/* The file of a part cannot be opened: its message follows the name that the user gave. */
-static int fail_part(const walk *w)
-{
-    gm_error error;
-
-    gm_error_get(&error);
-    gm_error_clear();
-    return gm_fail(error.code, "%s: its part %s", w->title, error.text);
-}
+/* A level of virtual datasets made of virtual datasets. */
+typedef struct level {
+    const walk *walk;
+    int depth;
+} level;
 
 /* The part of a mapping of a virtual dataset. */
-static int check_source(hid_t set, const mapping *map, const walk *w, int depth)
+static int check_mapping(void *context, hid_t set, const gm_mapping *map)
 {
-    char master[GM_PATH_MAX], path[GM_PATH_MAX];
-    hid_t source = H5I_INVALID_HID;
-    ssize_t length = H5Fget_name(set, master, sizeof master);
-    int status = GM_OK;
+    const level *l = context;
+    const walk *w = l->walk;
+    hid_t source;
+    int status;
 
-    if (length < 0 || length >= GM_PATH_MAX)
-        return gm_fail(GM_EINPUT, "%s: the folder of its parts cannot be found out", w->title);
-    if (strcmp(map->file, ".") == 0) {
-        strcpy(path, master);
-        source = H5Iget_file_id(set);
-    } else if (locate(master, map->file, path)) {
-        status = gm_h5_open(path, &source);
-        if (status)
-            return fail_part(w);
-    }
-    if (!status && source < 0)
-        status = gm_fail(GM_EINPUT, "%s: its part %s:%s is missing: no such file", w->title, map->file, map->name);
+    if (l->depth > DEPTH_MAX)
+        return gm_fail(GM_EINPUT, "%s: is made of virtual datasets more than %d deep", w->title, DEPTH_MAX);
+    status = gm_mapping_open(set, map, w->title, &source);
     if (!status && w->visit)
-        status = w->visit(w->context, path);
+        status = w->visit(w->context, map->path);
     if (!status)
-        status = check_part(source, path, map, w, depth);
+        status = check_part(source, map->path, map, w, l->depth);
     if (source >= 0)
         H5Fclose(source);
     return status;
 }
 
-static int check_mapping(hid_t set, hid_t plist, size_t i, const walk *w, int depth)
-{
-    mapping map;
-    ssize_t file_length = H5Pget_virtual_filename(plist, i, map.file, sizeof map.file);
-    ssize_t name_length = H5Pget_virtual_dsetname(plist, i, map.name, sizeof map.name);
-    int status = GM_OK;
-
-    map.from = H5Pget_virtual_srcspace(plist, i);
-    map.to = H5Pget_virtual_vspace(plist, i);
-    if (file_length < 0 || file_length >= GM_PATH_MAX || name_length < 0 || name_length >= GM_NAME_MAX || map.from < 0 || map.to < 0)
-        status = gm_fail(GM_EINPUT, "%s: part %zu cannot be found out, or its name is too long", w->title, i);
-    else if (unescape(map.file) || unescape(map.name))
-        status = gm_fail(GM_EINPUT, "%s: its parts are named by a pattern (%s:%s), which is not supported yet", w->title, map.file, map.name);
-    if (!status)
-        status = check_source(set, &map, w, depth);
-    if (map.to >= 0)
-        H5Sclose(map.to);
-    if (map.from >= 0)
-        H5Sclose(map.from);
-    return status;
-}
-
 static int check_parts(hid_t set, const walk *w, int depth)
 {
-    hid_t plist = H5Dget_create_plist(set);
-    size_t count = 0;
-    int status = GM_OK;
-
-    if (plist < 0)
-        return gm_fail(GM_EINPUT, "%s: cannot be read, the file is damaged", w->title);
-    if (H5Pget_layout(plist) == H5D_VIRTUAL && H5Pget_virtual_count(plist, &count) < 0)
-        status = gm_fail(GM_EINPUT, "%s: its parts cannot be found out, the file is damaged", w->title);
-    if (!status && count && depth > DEPTH_MAX)
-        status = gm_fail(GM_EINPUT, "%s: is made of virtual datasets more than %d deep", w->title, DEPTH_MAX);
-    for (size_t i = 0; i < count && !status; i++)
-        status = check_mapping(set, plist, i, w, depth);
-    H5Pclose(plist);
-    return status;
+    return gm_mappings_visit(set, w->title, check_mapping, &(level){w, depth});
 }
 
 int gm_inspect_parts(hid_t set, const char *title, gm_inspect_visit *visit, void *context)
