@@ -1,4 +1,4 @@
-/* box.c - cutting a range of columns into boxes. */
+/* box.c - cutting a range of columns into boxes; where they lie. */
 #include "io/box.h"
 
 #include "base/size.h"
@@ -37,4 +37,18 @@ void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t c
         box->start[own[0]] += row * selection->step[own[0]];
         box->count[own[0]] = rows;
     }
+}
+
+int64_t gm_box_strides(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_stride *dims)
+{
+    int64_t size = (int64_t)gm_dtype_size(dataset->type), first = 0, stride = size, memory = size;
+
+    for (int d = dataset->rank - 1; d >= 0; d--) {
+        first += box->start[d] * stride;
+        dims[d] = (gm_stride){box->count[d], stride * dataset->selection.step[d], d == box->row_dim ? (int64_t)pitch : memory};
+        if (d != box->row_dim)
+            memory *= box->count[d];
+        stride *= dataset->dims[d];
+    }
+    return first;
 }

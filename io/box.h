@@ -5,6 +5,7 @@
 #ifndef GM_IO_BOX_H
 #define GM_IO_BOX_H
 
+#include "io/bytes.h"
 #include "io/dataset.h"
 
 /* count[d] elements from start[d] on in the dataset's own dimensions, selection.step[d] apart. */
@@ -16,5 +17,9 @@ typedef struct gm_box {
 
 /* The largest box of rows [row, row + rows) whose columns begin at col and end at end or before. col < end, all inside the matrix. */
 void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t col, int64_t end, gm_box *box);
+
+/* How a box lies in the elements of its dataset, one behind the other in C order, and in memory with rows pitch bytes apart: dims, outermost first, one
+ * for each dimension. Returns the byte of its first element. */
+int64_t gm_box_strides(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_stride *dims);
 
 #endif

@@ -20,6 +20,8 @@
 struct gm_reader {
     gm_dataset dataset;
     char title[GM_PATH_MAX];
+    int (*read)(gm_reader *reader, const gm_box *box, char *dst, size_t pitch);
+    int64_t columns_max;     /* of a box that read takes */
     gm_bytes bytes;          /* direct data; fd -1 otherwise */
     gm_chunk_reader *chunks; /* raw chunks; NULL otherwise */
     hid_t file, set, space;  /* the others */
@@ -29,112 +31,13 @@ struct gm_reader {
 /* A single H5Dread of more than 2 GiB fails on stock libraries. */
 static const int64_t h5_bytes_max = INT64_C(1) << 30;
 
-static int open_direct(gm_reader *reader)
-{
-    const gm_dataset *dataset = &reader->dataset;
-    int64_t end = (int64_t)gm_dtype_size(dataset->type);
-    struct stat st;
-
-    reader->bytes.fd = open(dataset->data_file, O_RDONLY | O_CLOEXEC);
-    if (reader->bytes.fd < 0 || fstat(reader->bytes.fd, &st))
-        return gm_fail(GM_EINPUT, "%s: %s cannot be opened: %s", reader->title, dataset->data_file, strerror(errno));
-    for (int d = 0; d < dataset->rank; d++)
-        end = gm_mul_sat(end, dataset->dims[d]);
-    end = gm_add_sat(end, dataset->offset);
-    if (dataset->offset < 0 || end > st.st_size)
-        return gm_fail(GM_EINPUT, "%s: %s ends at byte %" PRId64 ", expected %" PRId64 ": it is damaged or cut", reader->title,
-                       dataset->data_file, (int64_t)st.st_size, end);
-    reader->bytes.cold = gm_cold_open(reader->bytes.fd, GM_COLD_CONTEST);
-    return GM_OK;
-}
-
-static int open_h5(gm_reader *reader)
-{
-    char reason[GM_H5_TEXT];
-    int status;
-
-    gm_h5_lock();
-    status = gm_h5_open(reader->dataset.file, &reader->file);
-    if (!status) {
-        reader->set = H5Dopen2(reader->file, reader->dataset.name, H5P_DEFAULT);
-        if (reader->set >= 0)
-            reader->space = H5Dget_space(reader->set);
-        if (reader->set >= 0)
-            reader->type = reader->dataset.swap ? gm_h5_type_swapped(reader->dataset.type) : H5Tcopy(gm_h5_type(reader->dataset.type));
-        if (reader->space < 0 || reader->type < 0)
-            status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", reader->title, gm_h5_error(reason));
-        else if (H5Sget_simple_extent_ndims(reader->space) != reader->dataset.rank)
-            status = gm_fail(GM_EINPUT, "%s: is not the dataset that was found before, expected %d dimensions", reader->title,
-                             reader->dataset.rank);
-    }
-    gm_h5_unlock();
-    return status;
-}
-
-int gm_reader_open(const gm_dataset *dataset, gm_reader **out)
-{
-    gm_reader *reader = calloc(1, sizeof *reader);
-    int status;
-
-    *out = NULL;
-    if (!reader)
-        return gm_fail(GM_EDEVICE, "%s: no memory to open it", dataset->file);
-    reader->dataset = *dataset;
-    gm_dataset_title(dataset, reader->title);
-    reader->bytes = (gm_bytes){-1, GM_EINPUT, reader->title, 0, NULL};
-    reader->file = reader->set = reader->space = reader->type = H5I_INVALID_HID;
-    status = dataset->raw_chunks ? gm_chunk_reader_open(&reader->dataset, reader->title, &reader->chunks) : GM_OK;
-    if (!status && !reader->chunks)
-        status = dataset->direct ? open_direct(reader) : open_h5(reader);
-    if (status)
-        gm_reader_close(reader);
-    else
-        *out = reader;
-    return status;
-}
-
-void gm_reader_close(gm_reader *reader)
-{
-    if (!reader)
-        return;
-    gm_cold_close(reader->bytes.cold);
-    if (reader->bytes.fd >= 0)
-        close(reader->bytes.fd);
-    gm_chunk_reader_close(reader->chunks);
-    if (reader->file >= 0) {
-        gm_h5_lock();
-        if (reader->type >= 0)
-            H5Tclose(reader->type);
-        if (reader->space >= 0)
-            H5Sclose(reader->space);
-        if (reader->set >= 0)
-            H5Dclose(reader->set);
-        H5Fclose(reader->file);
-        gm_h5_unlock();
-    }
-    free(reader);
-}
-
 static int read_direct(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
 {
     const gm_dataset *dataset = &reader->dataset;
-    int64_t size = (int64_t)gm_dtype_size(dataset->type);
-    int64_t offset = dataset->offset, stride = size, memory = size;
     gm_stride dims[GM_RANK_MAX];
+    int64_t first = gm_box_strides(dataset, box, pitch, dims);
 
-    for (int d = dataset->rank - 1; d >= 0; d--) {
-        offset += box->start[d] * stride;
-        dims[d] = (gm_stride){box->count[d], stride * dataset->selection.step[d], d == box->row_dim ? (int64_t)pitch : memory};
-        if (d != box->row_dim)
-            memory *= box->count[d];
-        stride *= dataset->dims[d];
-    }
-    return gm_bytes_gather(&reader->bytes, offset, dims, dataset->rank, (size_t)size, dst);
-}
-
-int64_t gm_reader_bytes(const gm_dataset *dataset, int threads)
-{
-    return dataset->raw_chunks ? gm_chunk_reader_bytes(dataset, threads) : 0;
+    return gm_bytes_gather(&reader->bytes, dataset->offset + first, dims, dataset->rank, gm_dtype_size(dataset->type), dst);
 }
 
 static int read_chunks(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
@@ -210,12 +113,118 @@ static int read_h5_rows(gm_reader *reader, const gm_box *box, char *dst, size_t 
     return status;
 }
 
+static int open_direct(gm_reader *reader)
+{
+    const gm_dataset *dataset = &reader->dataset;
+    int64_t end = (int64_t)gm_dtype_size(dataset->type);
+    struct stat st;
+
+    reader->bytes.fd = open(dataset->data_file, O_RDONLY | O_CLOEXEC);
+    if (reader->bytes.fd < 0 || fstat(reader->bytes.fd, &st))
+        return gm_fail(GM_EINPUT, "%s: %s cannot be opened: %s", reader->title, dataset->data_file, strerror(errno));
+    for (int d = 0; d < dataset->rank; d++)
+        end = gm_mul_sat(end, dataset->dims[d]);
+    end = gm_add_sat(end, dataset->offset);
+    if (dataset->offset < 0 || end > st.st_size)
+        return gm_fail(GM_EINPUT, "%s: %s ends at byte %" PRId64 ", expected %" PRId64 ": it is damaged or cut", reader->title,
+                       dataset->data_file, (int64_t)st.st_size, end);
+    reader->read = read_direct;
+    reader->bytes.cold = gm_cold_open(reader->bytes.fd, GM_COLD_CONTEST);
+    return GM_OK;
+}
+
+/* Leaves it to others when memory does not allow it. */
+static int open_chunks(gm_reader *reader)
+{
+    int status = gm_chunk_reader_open(&reader->dataset, reader->title, &reader->chunks);
+
+    if (reader->chunks)
+        reader->read = read_chunks;
+    return status;
+}
+
+static int open_h5(gm_reader *reader)
+{
+    char reason[GM_H5_TEXT];
+    int status;
+
+    gm_h5_lock();
+    status = gm_h5_open(reader->dataset.file, &reader->file);
+    if (!status) {
+        reader->set = H5Dopen2(reader->file, reader->dataset.name, H5P_DEFAULT);
+        if (reader->set >= 0)
+            reader->space = H5Dget_space(reader->set);
+        if (reader->set >= 0)
+            reader->type = reader->dataset.swap ? gm_h5_type_swapped(reader->dataset.type) : H5Tcopy(gm_h5_type(reader->dataset.type));
+        if (reader->space < 0 || reader->type < 0)
+            status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", reader->title, gm_h5_error(reason));
+        else if (H5Sget_simple_extent_ndims(reader->space) != reader->dataset.rank)
+            status = gm_fail(GM_EINPUT, "%s: is not the dataset that was found before, expected %d dimensions", reader->title,
+                             reader->dataset.rank);
+    }
+    gm_h5_unlock();
+    reader->read = read_h5_rows;
+    reader->columns_max = h5_bytes_max / (int64_t)gm_dtype_size(reader->dataset.type);
+    return status;
+}
+
+int gm_reader_open(const gm_dataset *dataset, gm_reader **out)
+{
+    gm_reader *reader = calloc(1, sizeof *reader);
+    int status = GM_OK;
+
+    *out = NULL;
+    if (!reader)
+        return gm_fail(GM_EDEVICE, "%s: no memory to open it", dataset->file);
+    reader->dataset = *dataset;
+    gm_dataset_title(dataset, reader->title);
+    reader->bytes = (gm_bytes){-1, GM_EINPUT, reader->title, 0, NULL};
+    reader->file = reader->set = reader->space = reader->type = H5I_INVALID_HID;
+    reader->columns_max = INT64_MAX;
+    if (dataset->direct)
+        status = open_direct(reader);
+    else if (dataset->raw_chunks)
+        status = open_chunks(reader);
+    if (!status && !reader->read)
+        status = open_h5(reader);
+    if (status)
+        gm_reader_close(reader);
+    else
+        *out = reader;
+    return status;
+}
+
+void gm_reader_close(gm_reader *reader)
+{
+    if (!reader)
+        return;
+    gm_cold_close(reader->bytes.cold);
+    if (reader->bytes.fd >= 0)
+        close(reader->bytes.fd);
+    gm_chunk_reader_close(reader->chunks);
+    if (reader->file >= 0) {
+        gm_h5_lock();
+        if (reader->type >= 0)
+            H5Tclose(reader->type);
+        if (reader->space >= 0)
+            H5Sclose(reader->space);
+        if (reader->set >= 0)
+            H5Dclose(reader->set);
+        H5Fclose(reader->file);
+        gm_h5_unlock();
+    }
+    free(reader);
+}
+
+int64_t gm_reader_bytes(const gm_dataset *dataset, int threads)
+{
+    return dataset->raw_chunks ? gm_chunk_reader_bytes(dataset, threads) : 0;
+}
+
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch)
 {
     const gm_dataset *dataset = &reader->dataset;
-    int (*read)(gm_reader *, const gm_box *, char *, size_t) = dataset->direct ? read_direct : reader->chunks ? read_chunks : read_h5_rows;
-    int64_t size = (int64_t)gm_dtype_size(dataset->type), piece = read == read_h5_rows ? h5_bytes_max / size : INT64_MAX;
-    int64_t all_rows, all_cols;
+    int64_t size = (int64_t)gm_dtype_size(dataset->type), all_rows, all_cols;
     int status = GM_OK;
     gm_box box;
 
@@ -230,8 +239,8 @@ int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, in
     for (int64_t at = col, end = col + cols; at < end && !status; at += box.columns) {
         char *to = (char *)dst + (at - col) * size;
 
-        gm_box_next(dataset, row, rows, at, end - at > piece ? at + piece : end, &box);
-        status = read(reader, &box, to, pitch);
+        gm_box_next(dataset, row, rows, at, end - at > reader->columns_max ? at + reader->columns_max : end, &box);
+        status = reader->read(reader, &box, to, pitch);
     }
     return status;
 }
