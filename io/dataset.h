@@ -35,6 +35,7 @@ typedef struct gm_dataset {
 
     int direct;              /* elements lie contiguously at offset in data_file: read by pread */
     int raw_chunks;          /* chunks of data_file can be read and decoded without libhdf5 */
+    int64_t row_runs;        /* virtual, maybe of whole rows of contiguous parts, in at most so many pieces; 0: not that */
     char data_file[GM_PATH_MAX]; /* after external links */
     int64_t offset;
 } gm_dataset;

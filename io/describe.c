@@ -189,7 +189,7 @@ static int describe(hid_t file, gm_dataset *record)
         status = gm_select(record, record->selected);
     if (set >= 0)
         H5Dclose(set);
-    if (!status && !record->direct && !record->raw_chunks)
+    if (!status && !record->direct && !record->raw_chunks && !record->row_runs)
         record->swap = 0; /* libhdf5 delivers in this machine's order */
     if (!status && stat(record->file, &st))
         status = gm_fail(GM_EINPUT, "%s: went away", record->file);

@@ -18,7 +18,7 @@ char *gm_inspect_type_words(hid_t file_type, char *text);
 /* "chunked 1x22x26, deflate 4, shuffle": how a dataset is stored, in words. text has room for GM_WORDS bytes. Returns text. */
 char *gm_inspect_storage_words(hid_t set, char *text);
 
-/* Fills layout, filters, chunk, and whether elements (exact: of the type in the file) can be read without libhdf5, from where. GM_EINPUT for a
+/* Fills layout, filters, chunk, and whether elements (exact: of the type in the file) can, or may, be read without libhdf5, from where. GM_EINPUT for a
  * filter that is not installed and for missing parts of a virtual dataset. title names the dataset. */
 int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *record);
 

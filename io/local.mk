@@ -44,11 +44,17 @@ io_libgmio_a_SOURCES = \
 	io/parts.c \
 	io/reader.c \
 	io/reader.h \
+	io/rows.c \
+	io/rows.h \
 	io/scratch.h \
 	io/select.c \
 	io/select.h \
 	io/space.c \
 	io/storage.c \
+	io/stripe_read.c \
+	io/stripe_read.h \
+	io/stripes.c \
+	io/stripes.h \
 	io/trial.c \
 	io/trial.h \
 	io/type.c \

@@ -1,4 +1,5 @@
-/* reader.c - rectangles of a dataset to memory: contiguous data by pread, chunks by chunk_read.h, everything else by H5Dread. */
+/* reader.c - rectangles of a dataset to memory: contiguous data by pread, chunks by chunk_read.h, rows of parts by stripe_read.h,
+ * everything else by H5Dread. */
 #include "io/reader.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include "io/chunk_read.h"
 #include "io/cold.h"
 #include "io/h5.h"
+#include "io/stripe_read.h"
 
 struct gm_reader {
     gm_dataset dataset;
@@ -24,6 +26,7 @@ struct gm_reader {
     int64_t columns_max;     /* of a box that read takes */
     gm_bytes bytes;          /* direct data; fd -1 otherwise */
     gm_chunk_reader *chunks; /* raw chunks; NULL otherwise */
+    gm_stripe_reader *stripes; /* rows of parts; NULL otherwise */
     hid_t file, set, space;  /* the others */
     hid_t type;              /* in memory */
 };
@@ -43,6 +46,11 @@ static int read_direct(gm_reader *reader, const gm_box *box, char *dst, size_t p
 static int read_chunks(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
 {
     return gm_chunk_reader_read(reader->chunks, box, dst, pitch);
+}
+
+static int read_stripes(gm_reader *reader, const gm_box *box, char *dst, size_t pitch)
+{
+    return gm_stripe_reader_read(reader->stripes, box, dst, pitch);
 }
 
 /* Memory of the box's own shape if it has no gaps: between shapes that differ libhdf5 goes element by element. Otherwise rows. */
@@ -143,6 +151,16 @@ static int open_chunks(gm_reader *reader)
     return status;
 }
 
+/* The same for parts that are not of the right kind. */
+static int open_stripes(gm_reader *reader)
+{
+    int status = gm_stripe_reader_open(&reader->dataset, reader->title, &reader->stripes);
+
+    if (reader->stripes)
+        reader->read = read_stripes;
+    return status;
+}
+
 static int open_h5(gm_reader *reader)
 {
     char reason[GM_H5_TEXT];
@@ -185,6 +203,8 @@ int gm_reader_open(const gm_dataset *dataset, gm_reader **out)
         status = open_direct(reader);
     else if (dataset->raw_chunks)
         status = open_chunks(reader);
+    else if (dataset->row_runs)
+        status = open_stripes(reader);
     if (!status && !reader->read)
         status = open_h5(reader);
     if (status)
@@ -202,6 +222,7 @@ void gm_reader_close(gm_reader *reader)
     if (reader->bytes.fd >= 0)
         close(reader->bytes.fd);
     gm_chunk_reader_close(reader->chunks);
+    gm_stripe_reader_close(reader->stripes);
     if (reader->file >= 0) {
         gm_h5_lock();
         if (reader->type >= 0)
@@ -218,7 +239,7 @@ void gm_reader_close(gm_reader *reader)
 
 int64_t gm_reader_bytes(const gm_dataset *dataset, int threads)
 {
-    return dataset->raw_chunks ? gm_chunk_reader_bytes(dataset, threads) : 0;
+    return dataset->raw_chunks ? gm_chunk_reader_bytes(dataset, threads) : dataset->row_runs ? gm_stripe_reader_bytes(dataset) : 0;
 }
 
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch)

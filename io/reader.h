@@ -16,7 +16,7 @@ void gm_reader_close(gm_reader *reader); /* takes NULL */
 int64_t gm_reader_bytes(const gm_dataset *dataset, int threads);
 
 /* Reads elements [row, row + rows) x [col, col + cols) of the matrix to dst, rows pitch bytes apart, in the type and byte order that the
- * record names. Thread-safe: contiguous data by checked pread, chunks decoded by the thread that calls, everything else by H5Dread
+ * record names. Thread-safe: contiguous data, and rows of contiguous parts, by checked pread, chunks decoded by the thread that calls, everything else by H5Dread
  * under one lock. GM_EINPUT on failure. */
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch);
 

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "io/inspect.h"
+#include "io/rows.h"
 
 typedef struct filter {
     H5Z_filter_t id;
@@ -233,6 +234,8 @@ int gm_inspect_storage(hid_t set, int exact, const char *title, gm_dataset *reco
         find_direct(set, plist, record);
         find_raw_chunks(set, plist, record);
     }
+    if (!status && exact && record->layout == GM_VIRTUAL)
+        status = gm_rows_count(set, title, record, &record->row_runs);
     if (plist >= 0)
         H5Pclose(plist);
     return status;

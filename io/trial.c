@@ -90,7 +90,7 @@ static int open_reader(gm_trial *trial, int64_t bytes)
     int64_t size = (int64_t)gm_dtype_size(trial->dataset.type), unit;
 
     if (trial->way == GM_READ_HDF5)
-        trial->dataset.direct = trial->dataset.raw_chunks = 0;
+        trial->dataset.direct = trial->dataset.raw_chunks = trial->dataset.row_runs = 0;
     gm_dataset_matrix(&trial->dataset, &trial->rows, &trial->cols);
     trial->piece_cols = gm_max(1, gm_min(trial->cols, trial->piece / size));
     trial->piece_rows = gm_max(1, trial->piece / size / trial->piece_cols);

@@ -2,7 +2,7 @@
  *
  *     io_cat FILE[:DATASET[SELECTION]] ROWS COLUMNS [THREADS]    read in rectangles of this size
  *
- * WAY is "direct", "chunks" (decoded by us) or "libhdf5". */
+ * WAY is "direct", "chunks" (decoded by us), "rows" (of the parts of a virtual dataset) or "libhdf5". */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "io/describe.h"
 #include "io/reader.h"
+#include "io/stripe_read.h"
 
 typedef struct task {
     gm_reader *reader;
@@ -59,6 +60,15 @@ static int read_all(const task *all, int threads)
     return started == threads ? status : GM_EDEVICE;
 }
 
+static const char *way(const gm_dataset *record)
+{
+    gm_stripe_reader *stripes = NULL;
+    int rows = record->row_runs && gm_stripe_reader_open(record, record->file, &stripes) == GM_OK && stripes;
+
+    gm_stripe_reader_close(stripes);
+    return record->direct ? "direct" : record->raw_chunks ? "chunks" : rows ? "rows" : "libhdf5";
+}
+
 int main(int argc, char **argv)
 {
     gm_dataset record;
@@ -83,7 +93,7 @@ int main(int argc, char **argv)
     }
     gm_reader_close(reader);
     if (!status) {
-        printf("%s %d %s ", gm_dtype_name(record.type), record.swap, record.direct ? "direct" : record.raw_chunks ? "chunks" : "libhdf5");
+        printf("%s %d %s ", gm_dtype_name(record.type), record.swap, way(&record));
         for (int d = 0; d < record.view_rank; d++)
             printf("%s%" PRId64, d ? "," : "", record.view[d]);
         putchar('\n');

@@ -16,6 +16,7 @@ GM_TESTS = \
 	tests/io_output_ways \
 	tests/io_reader \
 	tests/io_select \
+	tests/io_stripes \
 	tests/io_trial \
 	tests/kernels_finish \
 	tests/kernels_histogram \
@@ -117,6 +118,8 @@ tests_io_reader_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_reader_SOURCES = tests/io_reader.c tests/io_each.h
 tests_io_select_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_select_SOURCES = tests/io_select.c tests/io_each.h
+tests_io_stripes_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_stripes_SOURCES = tests/io_stripes.c tests/io_each.h
 tests_io_trial_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_trial_SOURCES = tests/io_trial.c tests/io_each.h
 tests_kernels_finish_SOURCES = tests/kernels_finish.c tests/kernels_each.h
