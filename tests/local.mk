@@ -53,6 +53,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/op_info.t \
 	tests/cli/out_of_core.t \
 	tests/cli/output.t \
+	tests/cli/parts.t \
 	tests/cli/real_files.t \
 	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
