@@ -254,6 +254,25 @@ def virtual(x, rng, how="rows"):
     return "d.h5:/d", want
 
 
+def virtual_rows(x, rng, pieces=13, shuffled=False):
+    """Whole rows of three contiguous parts, dealt to them in turn as the program's own parts have it, or to places in any order."""
+    layout, borders = h5py.VirtualLayout(x.shape, x.dtype), [len(x) * i // pieces for i in range(pieces + 1)]
+    places = [(a, b) for a, b in zip(borders, borders[1:]) if a < b]
+    if shuffled:
+        rng.shuffle(places)
+    for i in range(3):
+        mine = places[i::3]
+        part = np.concatenate([x[a:b] for a, b in mine] + [x[:0]]).astype(x.dtype) # concatenate makes it native
+        with h5py.File(f"part {i}.h5", "w", userblock_size=512 * (i % 2)) as f:
+            f.create_dataset("p", data=part)
+        source, at = h5py.VirtualSource(f"part {i}.h5", "p", part.shape, part.dtype), 0
+        for a, b in mine:
+            layout[a:b], at = source[at:at + b - a], at + b - a
+    with h5py.File("d.h5", "w", libver="latest") as f:
+        f.create_virtual_dataset("d", layout, fillvalue=x.flat[11])
+    return "d.h5:/d", x
+
+
 def virtual_twice(x, rng):
     """Virtual over a virtual dataset of the same file: a part of its part."""
     virtual(x, rng)
@@ -303,6 +322,8 @@ LAYOUTS = [
     ("virtual, interleaved", virtual, dict(how="interleaved"), "uif"),
     ("virtual with a gap", virtual, dict(how="gaps"), "uif"),
     ("virtual over parts of another type", virtual, dict(how="types"), "ui"),
+    ("virtual by rows", virtual_rows, {}, "uif"),
+    ("virtual by rows, shuffled", virtual_rows, dict(pieces=97, shuffled=True), "uif"),
     ("virtual over virtual", virtual_twice, {}, "uif"),
 ]
 ODD_SHAPES = [((), {}), ((0,), {}), ((1,), {}), ((4, 0, 3), {}), ((0, 5), dict(chunks=(2, 5), maxshape=(None, 5))), ((1, 1, 1, 1, 1), {}),
