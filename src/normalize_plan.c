@@ -184,18 +184,6 @@ static int64_t try_slot(const gm_job *job, const gm_normalize_case *c, int64_t s
     return gm_max(0, job->ops->unified && gm_memory_cap(GM_DEVICE) >= gm_memory_cap(GM_HOST) ? host / each : gm_min(host, device) / each);
 }
 
-static int refuse(const gm_job *job, const gm_normalize_case *c, const gm_normalize_plan *plan, int64_t depth)
-{
-    char have[GM_SIZE_TEXT], need[GM_SIZE_TEXT];
-    int64_t slots = depth * (plan->in_bytes + plan->out_bytes + OVERHEAD);
-    int64_t host = gm_memory_used(GM_HOST) + reader_bytes(job, c) + plan->host_bytes + slots;
-    int64_t device = gm_memory_used(GM_DEVICE) + (job->ops->unified ? plan->host_bytes : plan->device_bytes) + slots;
-    int on_host = host > gm_memory_cap(GM_HOST);
-    return gm_fail(GM_EDEVICE, "--%s-memory %s is too little to normalize this, expected at least %lld bytes (%s)", on_host ? "host" : "device",
-                   gm_size_format(gm_memory_cap(on_host ? GM_HOST : GM_DEVICE), have), (long long)(on_host ? host : device),
-                   gm_size_format(on_host ? host : device, need));
-}
-
 /* Keeps the rectangle on the device if it is read more than once and there is room behind all the rest. */
 static void set_keep(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan)
 {
@@ -216,28 +204,56 @@ static int64_t usual_elements(const gm_normalize_case *c, const gm_normalize_pla
     return plan->cols > usual && plan->cols <= MOST_PIECE / wider ? plan->cols : usual;
 }
 
-int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan)
+/* Makes the plan; 0 when it does not fit: then *account has too little, of which it needs so many bytes in all. */
+static int make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan, gm_account *account, int64_t *need)
 {
     const gm_options *o = job->options;
-    int64_t slot, room, wanted;
+    int64_t slot, room, wanted, each;
     *plan = (gm_normalize_plan){.levels = 1};
     set_share(job->ranks, c, plan);
     slot = o->piece ? o->piece : usual_elements(c, plan) * (int64_t)(gm_dtype_size(c->src.type) + gm_dtype_size(c->type));
     for (;; slot /= 2) { /* smaller pieces while not even two of them fit */
         room = try_slot(job, c, slot, plan);
         wanted = gm_max(1, gm_min(o->depth ? o->depth : gm_max(3, gm_min(2 * job->threads, MOST_SLOTS)), gm_normalize_pieces(plan)));
-        if (room >= wanted || (!o->depth && room >= gm_min(wanted, 2)))
+        if (room >= wanted || (!o->depth && room >= gm_min(wanted, 2)) || o->piece || slot <= LEAST_SLOT)
             break;
-        if (o->piece || slot <= LEAST_SLOT)
-            return refuse(job, c, plan, o->depth ? wanted : gm_min(wanted, 2));
     }
-    plan->depth = gm_min(wanted, room);
+    plan->depth = o->depth ? wanted : gm_min(wanted, gm_max(room, 2));
+    each = plan->in_bytes + plan->out_bytes + OVERHEAD;
+    plan->host_bytes += plan->depth * each;
+    plan->device_bytes += job->ops->unified ? 0 : plan->depth * each;
+    if (room < plan->depth) {
+        int64_t host = gm_memory_used(GM_HOST) + reader_bytes(job, c) + plan->host_bytes;
+        *account = host > gm_memory_cap(GM_HOST) ? GM_HOST : GM_DEVICE;
+        *need = *account == GM_HOST ? host : gm_memory_used(GM_DEVICE) + (job->ops->unified ? plan->host_bytes : plan->device_bytes);
+        return 0;
+    }
     plan->passes = c->method == GM_SCALE || c->method == GM_FLATFIELD ? 1 : c->method == GM_PERCENTILE ? plan->levels + 1 : 2;
-    plan->host_bytes += plan->depth * (plan->in_bytes + plan->out_bytes + OVERHEAD);
-    if (!job->ops->unified)
-        plan->device_bytes += plan->depth * (plan->in_bytes + plan->out_bytes + OVERHEAD);
     set_keep(job, c, plan);
-    return GM_OK;
+    return 1;
+}
+
+/* Names a cap that would do: with more room readers and columns take more as well, so it is tried. */
+static int refuse(const gm_job *job, const gm_normalize_case *c, gm_account account, int64_t need)
+{
+    char have[GM_SIZE_TEXT], text[GM_SIZE_TEXT];
+    int64_t cap = gm_memory_cap(account), enough = cap;
+    gm_normalize_plan plan;
+    gm_account lacking = account;
+    do {
+        enough = gm_max(need, gm_add_sat(enough, OVERHEAD));
+        gm_memory_set_cap(account, enough);
+    } while (enough < INT64_MAX && !make(job, c, &plan, &lacking, &need) && lacking == account);
+    gm_memory_set_cap(account, cap);
+    return gm_fail(GM_EDEVICE, "--%s-memory %s is too little to normalize this, expected at least %lld bytes (%s)", account == GM_HOST ? "host" : "device",
+                   gm_size_format(cap, have), (long long)enough, gm_size_format(enough, text));
+}
+
+int gm_normalize_plan_make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan)
+{
+    gm_account account;
+    int64_t need;
+    return make(job, c, plan, &account, &need) ? GM_OK : refuse(job, c, account, need);
 }
 
 int gm_normalize_by_rows_all(const gm_job *job, gm_normalize_case *c)

@@ -2,6 +2,7 @@
 """normalize: every method, type, rounding and range against NumPy, bit for bit; what is counted; attributes; what it refuses."""
 import json
 import os
+import re
 
 import gm
 import oracle
@@ -210,6 +211,20 @@ def refusals():
         gm.ok(not gm.faults_of_refusal(ran, 4, pattern) and gm.state() == before, f"{device}: no input is replaced: {out}", ran)
 
 
+def small_memory():
+    """The number that a refusal names would do, also where decoding and statistics of columns take more when there is more."""
+    with h5py.File("in.h5", "w") as file:
+        file.create_dataset("x", data=stack("f4", (40, 128, 128)), chunks=(4, 128, 128), compression=1)
+        file.create_dataset("tiles", data=stack("u2", (10, 300, 300)), chunks=(1, 100, 100), compression=1)
+    for name, arguments in (("x", "--per pixel"), ("tiles", "--per pixel --method zscore"), ("x", "--per frame"), ("tiles", "--method percentile"),
+                            ("x", "--method scale --factor 2")):
+        command = f"normalize in.h5:/{name} -o out.h5 {arguments} --force --device {device} --host-memory"
+        ran = gm.run(f"{command} 20K")
+        needed = re.findall(r"expected at least (\d+) bytes", ran.err) or ["20K"]
+        again = gm.run(f"{command} {needed[0]}")
+        gm.ok(ran.code == 5 and again.code == 0, f"{device}: the number that a refusal names would do: {name} {arguments}", ran, again)
+
+
 for device in gm.devices():
-    gm.together([codes, types, percentiles, special, flats, shapes, attributes, refusals])
+    gm.together([codes, types, percentiles, special, flats, shapes, attributes, refusals, small_memory])
 gm.done()
