@@ -73,6 +73,7 @@ GM_TESTS_LONG = \
 
 # What scripts use beside the program.
 GM_TESTS_TOOLS = \
+	tests/blas_once \
 	tests/empty_mpi \
 	tests/io_cat
 
@@ -99,6 +100,8 @@ LDADD = tests/libtap.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
 GM_TESTS_HDF5 = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS)
 
 tests_agree_np3_SOURCES = tests/agree.c
+tests_blas_once_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS)
+tests_blas_once_SOURCES = tests/blas_once.c
 tests_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
 tests_empty_mpi_LDADD = $(MPI_LIBS)
 tests_empty_mpi_SOURCES = tests/empty_mpi.c
