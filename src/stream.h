@@ -51,7 +51,7 @@ enum {
 };
 
 typedef struct gm_slot_memory {
-    void *host;    /* pinned, piece bytes */
+    void *host;    /* piece bytes, pinned from its first copy on */
     void *device;  /* its twin on the device; host itself on a device that addresses host memory */
 } gm_slot_memory;
 
