@@ -20,31 +20,34 @@
 static const char mark[] = "gpumem_parts", infix[] = ".parts-", part_name[] = "part-%02d.h5";
 
 /* A stripe has about what one thread writes at once. With too many of them libhdf5 takes long to read the virtual dataset. */
-enum { STRIPE_BYTES = 4 << 20, STRIPES_MAX = 1024 /* of a part */, NAME_ROOM = 32, COPY_MAX = 1 << 20 };
+enum { STRIPE_BYTES = 4 << 20, STRIPES_MAX = 1024 /* of a part */, PARTS_A_THREAD = 4, NAME_ROOM = 32, COPY_MAX = 1 << 20 };
 
-/* Deals the rows of a dataset to at most so many parts. Returns how many it has. */
-static int deal(gm_output_record *record, int index, int parts)
+/* Deals the rows of a dataset to as many parts as there are threads, or to several times as many where stripes suffice: a thread that lags behind then
+ * has its file for itself while the others go on. Returns the number of parts. */
+static int deal(gm_output_record *record, int index)
 {
     const gm_output_dataset *dataset = &record->dataset[index];
-    int64_t rows = dataset->rank ? dataset->dims[0] : 0, row = gm_output_columns(dataset) * (int64_t)gm_dtype_size(dataset->type), stripe;
+    int64_t rows = dataset->rank ? dataset->dims[0] : 0, row = gm_output_columns(dataset) * (int64_t)gm_dtype_size(dataset->type), stripe, parts;
 
     if (rows == 0 || row == 0)
         return 0;
-    stripe = gm_min(gm_ceil_div(rows, parts), gm_max(1, STRIPE_BYTES / row));
-    record->stripe[index] = gm_max(stripe, gm_ceil_div(rows, (int64_t)parts * STRIPES_MAX));
+    stripe = gm_max(1, STRIPE_BYTES / row);
+    parts = gm_min(gm_max(gm_max(2, record->threads), gm_min(gm_ceil_div(rows, stripe), (int64_t)PARTS_A_THREAD * record->threads)), GM_OUTPUT_PARTS);
+    stripe = gm_min(gm_ceil_div(rows, parts), stripe);
+    record->stripe[index] = gm_max(stripe, gm_ceil_div(rows, parts * STRIPES_MAX));
     return (int)gm_min(parts, gm_ceil_div(rows, record->stripe[index]));
 }
 
 int gm_parted_plan(gm_output_record *record)
 {
-    int parts = (int)gm_max(2, gm_min(record->threads, GM_OUTPUT_PARTS)), dealt = 0;
+    int dealt = 0;
     const char *slash = strrchr(record->file, '/'), *base = slash ? slash + 1 : record->file;
 
     record->parts = 0;
     for (int i = 0; i < record->datasets; i++) {
         record->stripe[i] = 0;
         if (record->layout == GM_OUTPUT_PARTED)
-            dealt = (int)gm_max(dealt, deal(record, i, parts));
+            dealt = (int)gm_max(dealt, deal(record, i));
     }
     if (dealt == 0)
         return GM_OK;

@@ -242,6 +242,11 @@ int64_t gm_reader_bytes(const gm_dataset *dataset, int threads)
     return dataset->raw_chunks ? gm_chunk_reader_bytes(dataset, threads) : dataset->row_runs ? gm_stripe_reader_bytes(dataset) : 0;
 }
 
+int gm_reader_is_parallel(const gm_dataset *dataset)
+{
+    return dataset->direct || dataset->raw_chunks || dataset->row_runs;
+}
+
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch)
 {
     const gm_dataset *dataset = &reader->dataset;

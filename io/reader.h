@@ -15,6 +15,9 @@ void gm_reader_close(gm_reader *reader); /* takes NULL */
  * needs none. */
 int64_t gm_reader_bytes(const gm_dataset *dataset, int threads);
 
+/* Do several threads read it at the same time? Otherwise one after the other, under libhdf5's lock. */
+int gm_reader_is_parallel(const gm_dataset *dataset);
+
 /* Reads elements [row, row + rows) x [col, col + cols) of the matrix to dst, rows pitch bytes apart, in the type and byte order that the
  * record names. Thread-safe: contiguous data, and rows of contiguous parts, by checked pread, chunks decoded by the thread that calls, everything else by H5Dread
  * under one lock. GM_EINPUT on failure. */

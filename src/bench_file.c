@@ -158,8 +158,9 @@ static int next_piece(void *context, gm_piece *piece, int *more)
     return GM_OK;
 }
 
-static int read_slot(void *context, const gm_piece *piece, void *host)
+static int read_slot(void *context, const gm_piece *piece, gm_share share, void *host)
 {
+    (void)share;
     reading *r = context;
     return gm_trial_read(r->trial, piece->row, host);
 }

@@ -62,6 +62,8 @@ src_libgmsrc_a_SOURCES = \
 	src/report.h \
 	src/result.c \
 	src/result.h \
+	src/share.c \
+	src/share.h \
 	src/slot.c \
 	src/slot.h \
 	src/stop.c \

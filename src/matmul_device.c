@@ -43,8 +43,9 @@ static double *sum_of(const gm_matmul *p, const gm_piece *block, gm_sum sum)
 
 /* --- I/O threads --- */
 
-static int read_piece(void *context, const gm_piece *piece, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
 {
+    (void)share;
     gm_matmul *p = context;
     int matrix = piece->kind == GM_PIECE_FINISH ? GM_C0 : piece->matrix;
     size_t pitch = (size_t)piece->cols * gm_dtype_size(p->problem->operand[matrix].type);

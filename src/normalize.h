@@ -54,6 +54,8 @@ typedef struct gm_normalize_plan {
     int64_t block_cols;           /* pieces go down the rows of so many columns, then of the next ones; a multiple of piece_cols, or all */
     int64_t in_bytes, out_bytes;  /* of a slot: elements read, at its start; room for the result or the records of a pass, behind them */
     int64_t depth;
+    int readers;                  /* threads that read a piece together */
+    int64_t share_rows, share;    /* what one of them reads at least: rows, or elements of a piece that is a range of the stack's */
     int64_t entries;              /* numbers to subtract and multiply by: one, or one a row or a column of the rectangle */
     /* Percentiles: bits of a digit, digits of a key, prefixes that are told apart, frames whose counts there is room for (of a stack: 1), bytes. */
     int digit, levels, prefixes;

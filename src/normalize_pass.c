@@ -34,6 +34,7 @@ int gm_normalize_next(gm_normalize *p, gm_piece *piece, int *more, unsigned stag
     int here = piece->step < p->filled;
     int64_t n = piece->rows * piece->cols, bytes = here ? 0 : n * element_bytes(p);
     piece->stages = stages | (here ? 0 : GM_STAGE_READ | GM_STAGE_TO_DEVICE);
+    piece->readers = p->plan.readers;
     piece->bytes = bytes + n * more_bytes;
     p->job->report.bytes_read += bytes;
     return GM_OK;
@@ -56,14 +57,18 @@ static int is_range(const gm_normalize *p, const gm_piece *piece)
 }
 
 /* On a device that addresses host memory, what is kept is read to where it is kept. */
-static int read_piece(void *context, const gm_piece *piece, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
 {
     const gm_normalize *p = context;
-    void *to = p->kept && p->job->ops->unified ? kept_at(p, piece) : host;
-    int64_t at = piece->row * p->problem->cols + piece->col;
-    if (is_range(p, piece))
-        return gm_reader_read_range(p->reader, at, piece->rows * piece->cols, to);
-    return gm_reader_read(p->reader, piece->row, piece->rows, piece->col, piece->cols, to, (size_t)(piece->cols * element_bytes(p)));
+    char *to = p->kept && p->job->ops->unified ? kept_at(p, piece) : host;
+    int64_t first = piece->row * p->problem->cols + piece->col, begin, end;
+    if (is_range(p, piece)) {
+        gm_share_cut(share, first, piece->rows * piece->cols, p->plan.share, &begin, &end);
+        return gm_reader_read_range(p->reader, begin, end - begin, to + (begin - first) * element_bytes(p));
+    }
+    gm_share_cut(share, piece->row, piece->rows, p->plan.share_rows, &begin, &end);
+    to += (begin - piece->row) * piece->cols * element_bytes(p);
+    return gm_reader_read(p->reader, begin, end - begin, piece->col, piece->cols, to, (size_t)(piece->cols * element_bytes(p)));
 }
 
 static int send_piece(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)

@@ -204,6 +204,16 @@ static int64_t usual_elements(const gm_normalize_case *c, const gm_normalize_pla
     return plan->cols > usual && plan->cols <= MOST_PIECE / wider ? plan->cols : usual;
 }
 
+/* Threads that read a piece together: a chunk is one thread's. */
+static void share_out(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan)
+{
+    int whole = c->src.layout == GM_CHUNKED, is_range = plan->piece_rows == 1 || plan->piece_cols == c->cols;
+    plan->share_rows = whole ? row_unit_of(c) : 1;
+    plan->share = whole ? gm_max(plan->share_rows * c->cols, 1) : 1;
+    int64_t units = is_range ? plan->piece_rows * plan->piece_cols / plan->share : plan->piece_rows / plan->share_rows;
+    plan->readers = gm_reader_is_parallel(&c->src) ? gm_share_count(plan->in_bytes, units, job->threads) : 1;
+}
+
 /* Makes the plan; 0 when it does not fit: then *account has too little, of which it needs so many bytes in all. */
 static int make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan *plan, gm_account *account, int64_t *need)
 {
@@ -218,6 +228,7 @@ static int make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan
         if (room >= wanted || (!o->depth && room >= gm_min(wanted, 2)) || o->piece || slot <= LEAST_SLOT)
             break;
     }
+    share_out(job, c, plan);
     plan->depth = o->depth ? wanted : gm_min(wanted, gm_max(room, 2));
     each = plan->in_bytes + plan->out_bytes + OVERHEAD;
     plan->host_bytes += plan->depth * each;

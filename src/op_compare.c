@@ -79,8 +79,9 @@ static int read_range(const compare *c, int which, int64_t at, int64_t end, char
 }
 
 /* A slot holds the elements of X and, behind them, those of Y. */
-static int read_both(void *context, const gm_piece *piece, void *host)
+static int read_both(void *context, const gm_piece *piece, gm_share share, void *host)
 {
+    (void)share;
     const compare *c = context;
     int64_t end = piece->col + piece->cols;
     int status = read_range(c, X, piece->col, end, host);

@@ -149,8 +149,9 @@ static int next(void *context, gm_piece *piece, int *more)
     return GM_OK;
 }
 
-static int make(void *context, const gm_piece *piece, void *host)
+static int make(void *context, const gm_piece *piece, gm_share share, void *host)
 {
+    (void)share;
     const gen *g = context;
     const gm_output_dataset *dataset = &g->record->dataset[piece->matrix];
     int little = *(const unsigned char *)&(const uint16_t){1};

@@ -52,6 +52,8 @@ typedef struct gm_reduce_plan {
     int64_t scratch;     /* columns: records for partial leaves */
     int64_t slot, depth; /* bytes, number */
     int64_t data;        /* bytes of a slot for elements: records lie behind them */
+    int64_t share;       /* elements (columns: rows) that one thread reads at least */
+    int readers;         /* threads that read a piece together */
     int64_t host_bytes, device_bytes; /* of a rank */
 } gm_reduce_plan;
 

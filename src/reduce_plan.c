@@ -12,7 +12,7 @@ enum {
     MOST_PIECE = 16 << 20,
     PIECES = 512,          /* that are few enough for what each costs the ring's thread, and many enough to overlap */
     MOST_SLOTS = 32,
-    SPARE_SLOTS = 4,       /* beside those that are read into, where slots are large */
+    SPARE_SLOTS = 4,       /* beside those that are read into */
     ALIGN = 256,           /* of the records behind the elements of a slot */
     RUN = 64 << 10,        /* bytes of a row that are worth a read */
     NARROW = 32768,        /* columns side by side that keep a device busy */
@@ -259,9 +259,20 @@ static int64_t usual_piece(const problem *p)
     return p->unified ? USUAL_PIECE : gm_max(USUAL_PIECE, gm_min(gm_round_up(bytes / PIECES, USUAL_PIECE), MOST_PIECE));
 }
 
-static int64_t usual_depth(const problem *p, int64_t piece)
+/* Slots that are read into by all threads, and those that are on their way meanwhile. */
+static int64_t usual_depth(const problem *p, const gm_reduce_plan *plan)
 {
-    return gm_min(gm_max(p->threads + (piece > USUAL_PIECE ? SPARE_SLOTS : p->threads), 2), MOST_SLOTS);
+    return gm_min(gm_ceil_div(p->threads, plan->readers) + SPARE_SLOTS, MOST_SLOTS);
+}
+
+/* Threads that read a piece together: a chunk is one thread's. */
+static void share_out(const problem *p, gm_reduce_plan *plan)
+{
+    const gm_dataset *d = p->r->dataset;
+    int by_rows = plan->mode == GM_REDUCE_COLUMNS, whole = d->layout == GM_CHUNKED;
+    int64_t elements = plan->data / p->size;
+    plan->share = !whole ? 1 : by_rows ? gm_dataset_row_unit(d) : p->chunk;
+    plan->readers = gm_reader_is_parallel(d) ? gm_share_count(plan->data, (by_rows ? plan->rows : elements) / plan->share, (int)p->threads) : 1;
 }
 
 /* Makes the plan; 0 when it does not fit: then it is the smallest one. */
@@ -269,7 +280,8 @@ static int make(const gm_options *o, const problem *p, gm_reduce_plan *plan)
 {
     for (int64_t piece = o->piece ? o->piece : usual_piece(p);; piece /= 2) {
         cut(p, gm_max(piece, 1), plan);
-        int64_t wanted = gm_min(o->depth ? o->depth : usual_depth(p, piece), pieces_of(p, plan));
+        share_out(p, plan);
+        int64_t wanted = gm_min(o->depth ? o->depth : usual_depth(p, plan), pieces_of(p, plan));
         int64_t fit = slots_that_fit(p, plan);
         plan->depth = o->depth ? wanted : gm_min(wanted, gm_max(fit, gm_min(wanted, 2)));
         if (fit >= plan->depth)

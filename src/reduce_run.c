@@ -22,29 +22,31 @@ int gm_reduce_is_own(const gm_reduce *p, int64_t segment)
     return segment * p->nodes >= p->begin && (segment + 1) * p->nodes <= p->end;
 }
 
-/* Rows [row, row + rows) of columns [col, col + cols); col counts over all outer indices. */
-static int read_rectangle(const gm_reduce *p, const gm_piece *piece, char *dst)
+/* Rows [row, row + rows) of the columns of a piece, whose col counts over all outer indices. */
+static int read_rows(const gm_reduce *p, const gm_piece *piece, int64_t row, int64_t rows, char *dst)
 {
     int64_t n = p->r->n, inner = p->r->inner, outer = piece->col / inner, col = piece->col % inner, matrix_rows, matrix_cols;
     size_t pitch = (size_t)(piece->cols * p->size);
     int status = GM_OK;
     gm_dataset_matrix(p->r->dataset, &matrix_rows, &matrix_cols);
     if (matrix_rows == n && matrix_cols == inner)
-        return gm_reader_read(p->reader, piece->row, piece->rows, col, piece->cols, dst, pitch);
-    int64_t first = (outer * n + piece->row) * inner + col;
+        return gm_reader_read(p->reader, row, rows, col, piece->cols, dst, pitch);
+    int64_t first = (outer * n + row) * inner + col;
     if (piece->cols == inner)
-        return gm_reader_read_range(p->reader, first, piece->rows * inner, dst);
-    for (int64_t i = 0; i < piece->rows && !status; i++)
+        return gm_reader_read_range(p->reader, first, rows * inner, dst);
+    for (int64_t i = 0; i < rows && !status; i++)
         status = gm_reader_read_range(p->reader, first + i * inner, piece->cols, dst + (size_t)i * pitch);
     return status;
 }
 
-static int read_piece(void *context, const gm_piece *piece, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
 {
     const gm_reduce *p = context;
-    if (p->plan->mode == GM_REDUCE_COLUMNS)
-        return read_rectangle(p, piece, host);
-    return gm_reader_read_range(p->reader, piece->col, piece->cols, host);
+    int by_rows = p->plan->mode == GM_REDUCE_COLUMNS;
+    int64_t first = by_rows ? piece->row : piece->col, begin, end;
+    gm_share_cut(share, first, by_rows ? piece->rows : piece->cols, p->plan->share, &begin, &end);
+    char *dst = (char *)host + (begin - first) * (by_rows ? piece->cols : 1) * p->size;
+    return by_rows ? read_rows(p, piece, begin, end - begin, dst) : gm_reader_read_range(p->reader, begin, end - begin, dst);
 }
 
 /* A block of columns is begun when the totals of the one before are out of the device. */

@@ -17,6 +17,8 @@ typedef struct gm_slot {
     gm_slot_state state; /* guarded by the ring's lock while an I/O thread has it */
     int64_t index;       /* of its piece, counted from the first; -1: none */
     gm_piece piece;
+    gm_share next;       /* for the next I/O thread; guarded as well */
+    int left;            /* shares that are not done */
     int sent;            /* program.send was called for it, whatever came of it */
     int settled;         /* its memory is pinned, as far as it can be */
     gm_slot_memory memory;

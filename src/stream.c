@@ -26,7 +26,7 @@ struct gm_stream {
     gm_workers *workers;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an I/O thread has finished a piece */
-    int in_io;              /* slots that I/O threads have */
+    int in_io;              /* what I/O threads have to do: pieces to write, shares to read */
     busy_clock reading, writing;
     int status;             /* first failure of this rank's run */
     const gm_program *program;
@@ -53,7 +53,7 @@ static void fail(gm_stream *s, int status)
         s->status = status;
 }
 
-/* On an I/O thread: reads or writes the piece of a slot. */
+/* On an I/O thread: reads a share of the piece of a slot, or writes it. */
 static void io_work(void *context, int job)
 {
     gm_stream *s = context;
@@ -65,27 +65,44 @@ static void io_work(void *context, int job)
     pthread_mutex_lock(&s->lock);
     busy(clock, 1);
     int skip = s->status != GM_OK;
+    gm_share share = slot->next;
+    slot->next.index++;
     pthread_mutex_unlock(&s->lock);
     int status = GM_OK;
     if (!skip)
         status = writing ? program->write(program->context, &slot->piece, slot->memory.host)
-                         : program->read(program->context, &slot->piece, slot->memory.host);
+                         : program->read(program->context, &slot->piece, share, slot->memory.host);
     pthread_mutex_lock(&s->lock);
     busy(clock, -1);
-    slot->state = writing ? GM_SLOT_FREE : GM_SLOT_READY;
     s->in_io--;
     fail(s, status);
-    pthread_cond_signal(&s->changed);
+    if (--slot->left == 0) {
+        slot->state = writing ? GM_SLOT_FREE : GM_SLOT_READY;
+        pthread_cond_signal(&s->changed);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
 static void give_to_io(gm_stream *s, gm_slot *slot, gm_slot_state state)
 {
+    int shares = state == GM_SLOT_READING && slot->piece.readers > 1 ? slot->piece.readers : 1;
     pthread_mutex_lock(&s->lock);
     slot->state = state;
-    s->in_io++;
+    slot->next = (gm_share){0, shares};
+    slot->left = shares;
+    s->in_io += shares;
     pthread_mutex_unlock(&s->lock);
-    gm_workers_give(s->workers, (int)(slot - s->slots));
+    gm_workers_give(s->workers, (int)(slot - s->slots), shares);
+}
+
+/* Have I/O threads work to begin when they are through with what they are at? More would only spread what is read over more memory, and the processor's
+ * caches then hold less of it when it is copied on. */
+static int io_is_busy(gm_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int is_busy = s->in_io > s->setup.threads + s->setup.threads / 2;
+    pthread_mutex_unlock(&s->lock);
+    return is_busy;
 }
 
 static gm_slot_state state_of(gm_stream *s, const gm_slot *slot)
@@ -151,7 +168,7 @@ static int free_slot(gm_stream *s, gm_slot **slot)
 static int issue(gm_stream *s, int *progress)
 {
     gm_slot *slot = NULL;
-    int status = s->exhausted ? GM_OK : free_slot(s, &slot);
+    int status = s->exhausted || io_is_busy(s) ? GM_OK : free_slot(s, &slot);
     if (status || !slot)
         return status;
     int more = 1;

@@ -6,7 +6,7 @@
  * order, skipping what its piece does not need:
  *
  *   FREE         the ring's
- *   READING      an I/O thread's, running program.read; a piece that is received from another rank has program.receive on the main thread
+ *   READING      I/O threads', running program.read, each for a share of it; a piece that is received from another rank has program.receive on the main thread
  *   READY        the ring's: waits for its turn, pieces go to the device in order
  *   TO_DEVICE    the device's: work enqueued by program.to_device on the queue `in`
  *   RUNNING      the device's: program.compute on the queue `compute`
@@ -20,6 +20,7 @@
 
 #include "base/device.h"
 #include "mpi/ranks.h"
+#include "src/share.h"
 
 #include <stddef.h>
 
@@ -35,6 +36,7 @@ typedef struct gm_piece {
     int peer; /* the rank to send to or receive from */
     int last; /* of the pieces that belong together */
     unsigned stages; /* GM_STAGE_* */
+    int readers;     /* threads that read it together; 0: one */
     int verifies;    /* its compute stage counts as GM_PHASE_VERIFY */
     int64_t bytes;   /* that the piece moves from or to a file, for the progress shown */
 } gm_piece;
@@ -55,13 +57,13 @@ typedef struct gm_slot_memory {
     void *device;  /* its twin on the device; host itself on a device that addresses host memory */
 } gm_slot_memory;
 
-/* All callbacks return a gm_status. read and write run on I/O threads, several at a time, each on its own slot; the others on the main
+/* All callbacks return a gm_status. read and write run on I/O threads, several at a time, each on its own slot or share of one; the others on the main
  * thread, in the order of the pieces. Those of stages that no piece has may be NULL. */
 typedef struct gm_program {
     void *context;
     /* The next piece; *more = 0 when there is none. */
     int (*next)(void *context, gm_piece *piece, int *more);
-    int (*read)(void *context, const gm_piece *piece, void *host);
+    int (*read)(void *context, const gm_piece *piece, gm_share share, void *host); /* host: the whole piece's */
     int (*receive)(void *context, const gm_piece *piece, void *host); /* host NULL: this rank has failed */
     /* Makes a queue wait for what this stage of the piece needs beside the stages before it; what it waits is not busy time. May be NULL. */
     int (*await)(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue);

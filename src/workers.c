@@ -12,7 +12,7 @@ struct gm_workers {
     pthread_cond_t changed;
     void (*work)(void *context, int job);
     void *context;
-    int *jobs; /* ring of most entries */
+    struct { int job, times; } *jobs; /* ring of most entries */
     int most, first, count, closing;
     pthread_t *threads;
     int thread_count;
@@ -27,9 +27,11 @@ static void *run(void *argument)
             pthread_cond_wait(&w->changed, &w->lock);
         if (w->count == 0)
             break;
-        int job = w->jobs[w->first];
-        w->first = (w->first + 1) % w->most;
-        w->count--;
+        int job = w->jobs[w->first].job;
+        if (--w->jobs[w->first].times == 0) {
+            w->first = (w->first + 1) % w->most;
+            w->count--;
+        }
         pthread_mutex_unlock(&w->lock);
         w->work(w->context, job);
         pthread_mutex_lock(&w->lock);
@@ -85,11 +87,14 @@ void gm_workers_close(gm_workers *w)
     free(w);
 }
 
-void gm_workers_give(gm_workers *w, int job)
+void gm_workers_give(gm_workers *w, int job, int times)
 {
     pthread_mutex_lock(&w->lock);
-    w->jobs[(w->first + w->count) % w->most] = job;
+    int at = (w->first + w->count) % w->most;
+    w->jobs[at].job = job;
+    w->jobs[at].times = times;
     w->count++;
-    pthread_cond_signal(&w->changed);
+    for (int i = 0; i < times; i++)
+        pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
 }

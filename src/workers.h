@@ -10,7 +10,7 @@ int gm_workers_open(int threads, void (*work)(void *context, int job), void *con
 /* Finishes the jobs given and ends the threads; takes NULL. */
 void gm_workers_close(gm_workers *workers);
 
-/* Puts a job (a number of the caller's) into the queue; at most most_jobs may be in it. */
-void gm_workers_give(gm_workers *workers, int job);
+/* Puts a job (a number of the caller's) into the queue, to be done so many times, by as many threads as are free; at most most_jobs may be in it. */
+void gm_workers_give(gm_workers *workers, int job, int times);
 
 #endif

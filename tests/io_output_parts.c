@@ -36,7 +36,7 @@ static void check_parts(void)
     record.threads = 3;
     add("/C", GM_F64, 2, large); /* stripes of 2 rows: 18 and a half */
     check_round("stripes", 7, 1 << 17, 0);
-    tap_ok(record.parts == 3 && record.stripe[0] == 2, "of 2 rows");
+    tap_ok(record.parts == 12 && record.stripe[0] == 2, "12 parts for 3 threads, stripes of 2 rows");
 
     mkdir(own("away"), 0777);
     snprintf(name, sizeof name, "%s/%s", own("away"), strrchr(record.folder, '/') + 1);

@@ -34,15 +34,18 @@ static int next(void *context, gm_piece *piece, int *more)
     memset(piece, 0, sizeof *piece);
     piece->kind = s->next++;
     piece->stages = s->stages;
+    piece->readers = piece->kind % 4;
     piece->bytes = BYTES;
     return GM_OK;
 }
 
-static int fill(void *context, const gm_piece *piece, void *host)
+static int fill(void *context, const gm_piece *piece, gm_share share, void *host)
 {
     state *s = context;
-    s->reads++;
-    for (int i = 0; i < BYTES / 4; i++)
+    int64_t begin, end;
+    gm_share_cut(share, 0, BYTES / 4, 3, &begin, &end);
+    s->reads += share.index == 0;
+    for (int i = (int)begin; i < end; i++)
         ((int32_t *)host)[i] = piece->kind + i;
     return fails(s, piece, GM_STAGE_READ);
 }
@@ -55,7 +58,7 @@ static int receive(void *context, const gm_piece *piece, void *host)
         s->excused++;
         return GM_OK;
     }
-    int status = fill(context, piece, host);
+    int status = fill(context, piece, (gm_share){0, 1}, host);
     return status ? status : fails(s, piece, GM_STAGE_RECEIVE);
 }
 
@@ -132,6 +135,26 @@ static int run(state *s, int depth, int threads, int exchanging)
     return status;
 }
 
+static void test_shares(void)
+{
+    int wrong = 0;
+    for (int of = 1; of <= 9; of++)
+        for (int64_t first = 0; first < 40; first += 13)
+            for (int64_t count = 0; count < 60; count += 7)
+                for (int64_t unit = 1; unit < 32; unit *= 5) {
+                    int64_t at = first, begin, end;
+                    for (int i = 0; i < of; i++, at = end) {
+                        gm_share_cut((gm_share){i, of}, first, count, unit, &begin, &end);
+                        wrong += begin != at || end < begin || (i + 1 < of && end % unit != 0 && end != first);
+                    }
+                    wrong += at != first + count;
+                }
+    tap_ok(wrong == 0, "shares follow each other and end at whole units");
+    tap_ok(gm_share_count(0, 0, 4) == 1 && gm_share_count(INT64_C(1) << 40, 3, 8) == 3 && gm_share_count(INT64_C(1) << 40, 1000, 8) == 8 &&
+               gm_share_count(4 << 20, 1000, 8) == 2,
+           "as many threads read together as there are, as there are units, and as it is worth");
+}
+
 static void test_all_through(void)
 {
     for (int depth = 1; depth <= 9; depth += 2)
@@ -188,6 +211,7 @@ static void test_appointments(void)
 int main(void)
 {
     pins_left = INT_MAX;
+    test_shares();
     test_all_through();
     test_few_slots();
     test_failures();

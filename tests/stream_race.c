@@ -90,8 +90,9 @@ static void fill(const gm_piece *piece, int64_t *host)
         host[i] = item(piece->kind, i);
 }
 
-static int read_piece(void *context, const gm_piece *piece, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
 {
+    (void)share;
     operation *o = context;
     gm_late_pause();
     fill(piece, host);
