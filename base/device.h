@@ -234,7 +234,8 @@ typedef struct gm_device_ops {
     /* Host memory fit for asynchronous copies, charged to GM_HOST; unpin takes NULL. */
     int (*pin)(gm_device *device, size_t bytes, void **out);
     /* The same, but pinned only when it is settled, which must come before the first copy: whoever fills it first, on any thread, has the system
-     * clear its pages, which takes longer than pinning them. Copies to and from memory that cannot be pinned then are slower, nothing else. */
+     * clear its pages, which takes longer than pinning them. Copies to and from memory that cannot be pinned then are slower, nothing else. settle may be
+     * called on any thread. */
     int (*pin_later)(gm_device *device, size_t bytes, void **out);
     void (*settle)(gm_device *device, void *memory);
     void (*unpin)(gm_device *device, void *memory);

@@ -1,5 +1,6 @@
 /* Memory out of huge pages that can be pinned: the driver's own allocator takes small ones, which takes three times as long to clear and to pin. */
 #define _GNU_SOURCE 1 /* MADV_HUGEPAGE */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@ struct gm_cuda_pages {
 };
 
 static const size_t huge_page = (size_t)2 << 20;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the devices' lists */
 
 void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
 {
@@ -40,18 +42,23 @@ void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
     pages->memory = (char *)pages->map + (beyond != 0 ? huge_page - beyond : 0);
     madvise(pages->memory, bytes, MADV_HUGEPAGE); /* small ones do as well */
     pages->pinned = 0;
+    pthread_mutex_lock(&lock);
     pages->next = device->pages;
     device->pages = pages;
+    pthread_mutex_unlock(&lock);
     return pages->memory;
 }
 
 void gm_cuda_pages_pin(gm_device *device, void *memory)
 {
+    pthread_mutex_lock(&lock);
     struct gm_cuda_pages *pages = device->pages;
     while (pages != NULL && pages->memory != memory)
         pages = pages->next;
+    pthread_mutex_unlock(&lock);
     if (pages == NULL || pages->pinned)
         return;
+    cudaSetDevice(device->index); /* of this thread */
     pages->pinned = cudaHostRegister(memory, pages->bytes, cudaHostRegisterPortable) == cudaSuccess;
     if (!pages->pinned)
         cudaGetLastError();
@@ -59,13 +66,16 @@ void gm_cuda_pages_pin(gm_device *device, void *memory)
 
 int gm_cuda_pages_free(gm_device *device, void *memory)
 {
+    pthread_mutex_lock(&lock);
     struct gm_cuda_pages **link = &device->pages, *pages;
     while (*link != NULL && (*link)->memory != memory)
         link = &(*link)->next;
     pages = *link;
+    if (pages != NULL)
+        *link = pages->next;
+    pthread_mutex_unlock(&lock);
     if (pages == NULL)
         return 0;
-    *link = pages->next;
     if (pages->pinned)
         cudaHostUnregister(memory); /* as with cudaFree(): an error is of earlier work */
     munmap(pages->map, pages->map_bytes);

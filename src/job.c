@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { MANY_PROCESSORS = 8 }; /* of which one less for I/O costs less than one that is shared with them */
+
 int gm_job_agree_all(const gm_job *job, int status)
 {
     return gm_agree_all(job->ranks, status);
@@ -59,7 +61,8 @@ static int bind_all(gm_job *job)
     if (status)
         return status;
     gm_bind(index, count, node, &job->binding);
-    job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : job->binding.processors);
+    int own = !job->ops->unified && job->binding.processors >= MANY_PROCESSORS; /* for the ring's thread, which keeps the device busy */
+    job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : job->binding.processors - own);
     return GM_OK;
 }
 

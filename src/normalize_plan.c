@@ -11,6 +11,7 @@ enum {
     USUAL_PIECE = 4 << 20,    /* bytes of the wider type: copies of this size reach what the link to a device gives */
     MOST_PIECE = 16 << 20,    /* for a piece to be a whole frame */
     MOST_SLOTS = 32,
+    SPARE_SLOTS = 6,          /* beside those that are written by all threads */
     LEAST_SLOT = 4096,
     OVERHEAD = 8192,          /* of an allocation, at most */
     LEAST_FOR_WIDE_DIGITS = 64 << 20, /* a cap from which on digits of 16 bits are counted: 2 MiB for each stack or frame */
@@ -224,7 +225,7 @@ static int make(const gm_job *job, const gm_normalize_case *c, gm_normalize_plan
     slot = o->piece ? o->piece : usual_elements(c, plan) * (int64_t)(gm_dtype_size(c->src.type) + gm_dtype_size(c->type));
     for (;; slot /= 2) { /* smaller pieces while not even two of them fit */
         room = try_slot(job, c, slot, plan);
-        wanted = gm_max(1, gm_min(o->depth ? o->depth : gm_max(3, gm_min(2 * job->threads, MOST_SLOTS)), gm_normalize_pieces(plan)));
+        wanted = gm_max(1, gm_min(o->depth ? o->depth : gm_max(3, gm_min(job->threads + SPARE_SLOTS, MOST_SLOTS)), gm_normalize_pieces(plan)));
         if (room >= wanted || (!o->depth && room >= gm_min(wanted, 2)) || o->piece || slot <= LEAST_SLOT)
             break;
     }

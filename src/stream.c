@@ -53,6 +53,13 @@ static void fail(gm_stream *s, int status)
         s->status = status;
 }
 
+/* Before the slot's first copy, on the thread that has it. */
+static void settle(gm_stream *s, gm_slot *slot)
+{
+    s->setup.ops->settle(s->setup.device, slot->memory.host);
+    slot->settled = 1;
+}
+
 /* On an I/O thread: reads a share of the piece of a slot, or writes it. */
 static void io_work(void *context, int job)
 {
@@ -74,9 +81,15 @@ static void io_work(void *context, int job)
                          : program->read(program->context, &slot->piece, share, slot->memory.host);
     pthread_mutex_lock(&s->lock);
     busy(clock, -1);
-    s->in_io--;
     fail(s, status);
-    if (--slot->left == 0) {
+    int last = --slot->left == 0;
+    if (last && !writing && !slot->settled) { /* here, as the main thread has copies to start meanwhile */
+        pthread_mutex_unlock(&s->lock);
+        settle(s, slot);
+        pthread_mutex_lock(&s->lock);
+    }
+    s->in_io--;
+    if (last) {
         slot->state = writing ? GM_SLOT_FREE : GM_SLOT_READY;
         pthread_cond_signal(&s->changed);
     }
@@ -194,10 +207,8 @@ static int run_leg(gm_stream *s, gm_slot *slot, int leg)
     const gm_device_ops *ops = s->setup.ops;
     const gm_program *p = s->program;
     gm_queue *queue = s->queues[leg];
-    if (leg != GM_LEG_RUN && !slot->settled) {
-        ops->settle(s->setup.device, slot->memory.host);
-        slot->settled = 1;
-    }
+    if (leg != GM_LEG_RUN && !slot->settled)
+        settle(s, slot);
     int status = p->await ? p->await(p->context, &slot->piece, gm_legs[leg].stage, queue) : GM_OK;
     if (!status)
         status = ops->event_record(slot->begin[leg], queue);

@@ -56,7 +56,7 @@ static const gm_product *real_product;
 static unsigned queues_opened;
 enum { UNSETTLED_MOST = 64 };
 static struct {
-    const char *from; /* NULL: a free place */
+    const char *_Atomic from; /* NULL: a free place */
     size_t bytes;
 } unsettled[UNSETTLED_MOST]; /* memory that is not to be copied yet */
 
