@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { REPETITIONS = 5, MOST_COUNTS = 12, PAGE = 4096, DEPTH_MORE = 2, LINK_SIZES = 5, HEATS = GM_COLD + 1 };
+enum { REPETITIONS = 5, MOST_COUNTS = 12, PAGE = 4096, DEPTH_MORE = 3, TOGETHER = 8, LINK_SIZES = 5, HEATS = GM_COLD + 1 };
 static const int64_t read_most = INT64_C(8) << 30, write_usual = INT64_C(1) << 30, flushed_most = INT64_C(256) << 20;
 static const int64_t usual_piece = 16 << 20, least_piece = 64 << 10;
 static const double moment = 0.4, first_pass = 10;
@@ -140,6 +140,7 @@ typedef struct reading {
     int threads;
     gm_heat heat;
     gm_stream *stream; /* NULL: to slots without a ring */
+    int64_t together, piece; /* pieces of the trial that a slot of the ring holds, bytes of one */
     int64_t next, done;
     double end;
 } reading;
@@ -150,25 +151,30 @@ static int next_piece(void *context, gm_piece *piece, int *more)
     *more = r->next < gm_trial_pieces(r->trial) && gm_clock() < r->end;
     if (!*more)
         return GM_OK;
-    *piece = (gm_piece){.row = r->next, .stages = GM_STAGE_READ, .bytes = gm_trial_piece_bytes(r->trial, r->next)};
+    *piece = (gm_piece){.row = r->next, .rows = gm_min(r->together, gm_trial_pieces(r->trial) - r->next), .stages = GM_STAGE_READ};
     if (r->files->staging)
         piece->stages |= GM_STAGE_TO_DEVICE;
-    r->next++;
+    piece->readers = (int)piece->rows;
+    for (int64_t i = 0; i < piece->rows; i++)
+        piece->bytes += gm_trial_piece_bytes(r->trial, r->next++);
     r->done += piece->bytes;
     return GM_OK;
 }
 
 static int read_slot(void *context, const gm_piece *piece, gm_share share, void *host)
 {
-    (void)share;
     reading *r = context;
-    return gm_trial_read(r->trial, piece->row, host);
+    int status = GM_OK;
+    int64_t at, end;
+    for (gm_share_cut(share, 0, piece->rows, 1, &at, &end); at < end && !status; at++)
+        status = gm_trial_read(r->trial, piece->row + at, (char *)host + at * r->piece);
+    return status;
 }
 
 static int slot_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     reading *r = context;
-    size_t n = (size_t)piece->bytes;
+    size_t n = (size_t)(piece->rows * r->piece);
     return r->files->bench->ops->copy_in(in, slot->device, n, slot->host, n, n, 1);
 }
 
@@ -199,12 +205,14 @@ static int measure_read(files *f, gm_read_way way, int count, gm_heat heat, int 
     reading r = {.files = f, .threads = f->count[count], .heat = heat};
     gm_job *job = f->bench->job;
     double rate = 0;
-    int status = gm_trial_open(&f->dataset, way, f->bytes, f->piece, &r.trial);
+    r.together = ring && f->dataset.layout != GM_CHUNKED && f->piece / TOGETHER % PAGE == 0 ? TOGETHER : 1; /* a chunk is one thread's */
+    r.piece = f->piece / r.together;
+    int status = gm_trial_open(&f->dataset, way, f->bytes, r.piece, &r.trial);
     if (status || !r.trial || gm_trial_bytes(r.trial) == 0)
         goto out;
     if (ring) {
         gm_stream_setup setup = {.ops = f->bench->ops, .device = f->bench->device, .ranks = job->ranks, .piece = f->piece,
-                                 .depth = r.threads + DEPTH_MORE, .threads = r.threads};
+                                 .depth = gm_ceil_div(r.threads, r.together) + DEPTH_MORE, .threads = r.threads};
         status = gm_stream_open(&setup, &r.stream);
     }
     label l = {.what = way == GM_READ_MEMORY ? "memory" : !ring ? "read" : f->staging ? "device" : "ring", .way = gm_read_way_name(way),

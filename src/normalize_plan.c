@@ -11,7 +11,7 @@ enum {
     USUAL_PIECE = 4 << 20,    /* bytes of the wider type: copies of this size reach what the link to a device gives */
     MOST_PIECE = 16 << 20,    /* for a piece to be a whole frame */
     MOST_SLOTS = 32,
-    SPARE_SLOTS = 6,          /* beside those that are written by all threads */
+    SPARE_SLOTS = 2,          /* beside those that are written by all threads */
     LEAST_SLOT = 4096,
     OVERHEAD = 8192,          /* of an allocation, at most */
     LEAST_FOR_WIDE_DIGITS = 64 << 20, /* a cap from which on digits of 16 bits are counted: 2 MiB for each stack or frame */
