@@ -30,8 +30,9 @@ static __device__ __forceinline__ bool is_finite(double x)
 }
 
 /* What a block takes, found by trying on an H200: of 256 threads, four words each, u16 to u16 runs at 0.97 of a copy, u16 to f32 at 0.96, f32 to f32 at 0.97 to
- * 0.98; one word each 0.76, as the counts of so many blocks queue up; two words of 512 threads 0.92 to 0.99. By columns 0.90 to 0.94. */
-enum { ROW_THREADS = 256, ROW_EACH = 4, COLUMN_THREADS = 128, UNROLL = 2, WALK = 16, GROUP = 64, LONG_WALK = 64, LARGE_GROUP = 4096 };
+ * 0.98; one word each 0.76, as the counts of so many blocks queue up; two words of 512 threads 0.92 to 0.99. By columns u16 to u16 runs at 0.92, u16 to f32 at
+ * 0.91, f32 to f32 at 0.94; a ring of cp.async in shared memory instead of registers 0.63 to 0.90. */
+enum { ROW_THREADS = 256, ROW_EACH = 4, COLUMN_THREADS = 128, UNROLL = 2, WALK = 16, GROUP = 64, LONG_WALK = 128, LARGE_GROUP = 4096 };
 
 /* What a thread makes at a time: as many elements as the larger of their types has in 16 bytes. */
 template <typename IN, typename OUT, typename REAL>
@@ -41,7 +42,8 @@ struct shape {
     enum {
         COUNT = 16 / (sizeof(in) > sizeof(out) ? sizeof(in) : sizeof(out)),
         FROM = COUNT * sizeof(in) / 4, /* words of 32 bits */
-        TO = COUNT * sizeof(out) / 4
+        TO = COUNT * sizeof(out) / 4,
+        MANY = COUNT > 4 /* columns: few blocks have room on a processor, and what they subtract and multiply by takes long to load */
     };
 };
 
@@ -114,6 +116,50 @@ static __global__ void __launch_bounds__(ROW_THREADS) normalize_rows(const __gri
     count<ROW_THREADS>(call.counts, tally);
 }
 
+/* Numbers [col, col + COUNT) of a row of cols; 0 outside. */
+template <int COUNT, typename REAL>
+static __device__ __forceinline__ void load_scale(REAL *to, const REAL *from, int64_t col, int64_t cols)
+{
+    enum { EACH = 16 / sizeof(REAL) };
+    if ((uintptr_t)(from + col) % 16 == 0 && col >= 0 && col + COUNT <= cols) {
+        union {
+            uint4 word;
+            REAL each[EACH];
+        } x;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            if (i % EACH == 0)
+                x.word = *(const uint4 *)(from + col + i);
+            to[i] = x.each[i % EACH];
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            to[i] = col + i >= 0 && col + i < cols ? from[col + i] : 0;
+    }
+}
+
+/* The words of one thread in UNROLL rows. */
+template <int N>
+struct row_words {
+    words<N> x[UNROLL];
+    bool whole[UNROLL]; /* read; else there is no such row, or its elements go one by one */
+};
+
+template <typename S>
+static __device__ __forceinline__ void load_rows(row_words<S::FROM> *w, const gm_normalize_call &call, int64_t row, int64_t end, int64_t period, int64_t col,
+                                                 bool plain)
+{
+    const unsigned shift = (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1));
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        int64_t at = (row + u * period) * call.cols + col;
+        w->whole[u] = row + u * period < end && plain && readable<S::COUNT>(at, shift, call.rows * call.cols);
+        if (w->whole[u])
+            w->x[u] = load_shifted<S::FROM>((const char *)((const typename S::in *)call.src + at), shift);
+    }
+}
+
 /* How the work of a call with a sub and a factor for each column is cut. Rows `period` apart begin at the same place in a word of out, so that a thread has the
  * same columns in all of them: a block goes through `walk` such rows with COLUMN_THREADS words, a tile. Blocks that follow each other have the tiles of a
  * group, then further rows of them: what they read of sub and factor is in the cache, and what they read of rows is near. */
@@ -127,35 +173,33 @@ static __global__ void __launch_bounds__(COLUMN_THREADS) normalize_columns(const
 {
     typedef shape<IN, OUT, REAL> S;
     const unsigned group = blockIdx.x / (c.group * c.runs), rest = blockIdx.x % (c.group * c.runs), run = rest / c.group;
-    const unsigned tile = group * c.group + rest % c.group, shift = (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1));
-    const int64_t total = call.rows * call.cols, start = (int64_t)(run / c.period) * c.period * c.walk + run % c.period;
+    const unsigned tile = group * c.group + rest % c.group;
+    const int64_t start = (int64_t)(run / c.period) * c.period * c.walk + run % c.period, step = (int64_t)UNROLL * c.period;
     const int64_t last = start + (int64_t)c.period * (c.walk - 1), end = last < call.rows ? last + 1 : call.rows;
     const int64_t col = ((int64_t)tile * COLUMN_THREADS + threadIdx.x) * S::COUNT - start * call.cols % S::COUNT; /* below 0: begins in the row before */
     gm_tally tally = {0, 0, 0};
     if (tile < c.tiles && col < call.cols) {
         REAL sub[S::COUNT], factor[S::COUNT];
         bool plain = col >= 0 && col + S::COUNT <= call.cols;
+        load_scale<S::COUNT>(sub, (const REAL *)call.sub, col, call.cols);
+        load_scale<S::COUNT>(factor, (const REAL *)call.factor, col, call.cols);
 #pragma unroll
-        for (int i = 0; i < S::COUNT; i++) {
-            bool inside = col + i >= 0 && col + i < call.cols;
-            sub[i] = inside ? ((const REAL *)call.sub)[col + i] : 0;
-            factor[i] = inside ? ((const REAL *)call.factor)[col + i] : 0;
+        for (int i = 0; i < S::COUNT; i++)
             plain = plain && is_finite(sub[i]) && is_finite(factor[i]);
-        }
-        for (int64_t row = start; row < end; row += (int64_t)UNROLL * c.period) {
-            words<S::FROM> x[UNROLL];
-            bool whole[UNROLL];
-#pragma unroll
-            for (int u = 0; u < UNROLL; u++) {
-                int64_t at = (row + u * c.period) * call.cols + col;
-                whole[u] = row + u * c.period < end && plain && readable<S::COUNT>(at, shift, total);
-                if (whole[u])
-                    x[u] = load_shifted<S::FROM>((const char *)((const typename S::in *)call.src + at), shift);
+        row_words<S::FROM> here, next;
+        if (S::MANY)
+            load_rows<S>(&next, call, start, end, c.period, col, plain);
+        for (int64_t row = start; row < end; row += step) {
+            if (S::MANY) { /* the next ones are on their way while these are made */
+                here = next;
+                load_rows<S>(&next, call, row + step, end, c.period, col, plain);
+            } else {
+                load_rows<S>(&here, call, row, end, c.period, col, plain);
             }
 #pragma unroll
             for (int u = 0; u < UNROLL; u++) {
-                if (whole[u]) {
-                    normalize_words<IN, OUT, REAL, 1>(call, limits, (row + u * c.period) * call.cols + col, x[u], sub, factor, &tally);
+                if (here.whole[u]) {
+                    normalize_words<IN, OUT, REAL, 1>(call, limits, (row + u * c.period) * call.cols + col, here.x[u], sub, factor, &tally);
                 } else if (row + u * c.period < end) {
 #pragma unroll 1
                     for (int64_t i = col < 0 ? 0 : col; i < col + S::COUNT && i < call.cols; i++)
@@ -187,8 +231,7 @@ template <typename IN, typename OUT, typename REAL>
 static int launch_columns(gm_cuda_stream stream, const gm_normalize_call *call)
 {
     typedef shape<IN, OUT, REAL> S;
-    const bool many = S::COUNT > 4; /* columns: few blocks have room on a processor, and loading these takes longer */
-    cut c = {1, many ? LONG_WALK : WALK, 0, many ? LARGE_GROUP : GROUP, 0};
+    cut c = {1, S::MANY ? LONG_WALK : WALK, 0, S::MANY ? LARGE_GROUP : GROUP, 0};
     while (c.period * call->cols % S::COUNT != 0) /* COUNT is a power of two */
         c.period *= 2;
     int64_t words = (call->cols + S::COUNT - 1) / S::COUNT + (c.period > 1), tiles = (words + COLUMN_THREADS - 1) / COLUMN_THREADS;

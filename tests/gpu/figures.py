@@ -201,20 +201,18 @@ class Session:
 
     def ours(self, words, ranks=1, output=None):
         """Median wall_s of runs, and the phases and the wall of that run over its busiest phase."""
+        def clear():
+            for name in os.listdir(self.folder) if output else ():
+                if name.startswith(os.path.basename(output)):
+                    remove(self.path(name))
+
         def measure():
-            if output:
-                remove(output)
+            clear() # its parts as well: a rival's output is gone before the next one, and memory that was never used before is slow to come by
             report = self.run([*words, "--device", self.device], ranks)
-            if output:
-                with open(output, "rb"):
-                    pass
             return report["wall_s"], report
         seconds, report = self.repeat(measure)
         phases = {name: values["max"] if isinstance(values, dict) else values for name, values in report["phases"].items()}
-        if output:
-            for name in os.listdir(self.folder):
-                if name.startswith(os.path.basename(output)):
-                    remove(self.path(name))
+        clear()
         return seconds, phases
 
     def rival(self, work, path, count, ranks):
