@@ -16,7 +16,7 @@
 
 #include "io/dataset.h"
 
-enum { GM_OUTPUT_DATASETS = 16, GM_OUTPUT_PARTS = 128 };
+enum { GM_OUTPUT_DATASETS = 16, GM_OUTPUT_PARTS = 80 };
 
 /* What is to be made. */
 typedef struct gm_output_dataset {

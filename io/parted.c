@@ -20,7 +20,7 @@
 static const char mark[] = "gpumem_parts", infix[] = ".parts-", part_name[] = "part-%02d.h5";
 
 /* A stripe has about what one thread writes at once. With too many of them libhdf5 takes long to read the virtual dataset. */
-enum { STRIPE_BYTES = 4 << 20, STRIPES_MAX = 1024 /* of a part */, PARTS_A_THREAD = 4, NAME_ROOM = 32, COPY_MAX = 1 << 20 };
+enum { STRIPE_BYTES = 4 << 20, STRIPES_MAX = 16384 /* of all parts */, PARTS_A_THREAD = 4, NAME_ROOM = 32, COPY_MAX = 1 << 20 };
 
 /* Deals the rows of a dataset to as many parts as there are threads, or to several times as many where stripes suffice: a thread that lags behind then
  * has its file for itself while the others go on. Returns the number of parts. */
@@ -34,7 +34,7 @@ static int deal(gm_output_record *record, int index)
     stripe = gm_max(1, STRIPE_BYTES / row);
     parts = gm_min(gm_max(gm_max(2, record->threads), gm_min(gm_ceil_div(rows, stripe), (int64_t)PARTS_A_THREAD * record->threads)), GM_OUTPUT_PARTS);
     stripe = gm_min(gm_ceil_div(rows, parts), stripe);
-    record->stripe[index] = gm_max(stripe, gm_ceil_div(rows, parts * STRIPES_MAX));
+    record->stripe[index] = gm_max(stripe, gm_ceil_div(rows, STRIPES_MAX));
     return (int)gm_min(parts, gm_ceil_div(rows, record->stripe[index]));
 }
 

@@ -121,6 +121,7 @@ template <int COUNT, typename REAL>
 static __device__ __forceinline__ void load_scale(REAL *to, const REAL *from, int64_t col, int64_t cols)
 {
     enum { EACH = 16 / sizeof(REAL) };
+    static_assert(COUNT % EACH == 0, "numbers are loaded by whole words");
     if ((uintptr_t)(from + col) % 16 == 0 && col >= 0 && col + COUNT <= cols) {
         union {
             uint4 word;

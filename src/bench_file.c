@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "io/describe.h"
+#include "io/reader.h"
 #include "io/trial.h"
 #include "kernels/kernels.h"
 #include "src/bench.h"
@@ -22,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { REPETITIONS = 5, MOST_COUNTS = 12, PAGE = 4096, DEPTH_MORE = 3, TOGETHER = 8, LINK_SIZES = 5, HEATS = GM_COLD + 1 };
+enum { REPETITIONS = 5, MOST_COUNTS = 12, PAGE = 4096, DEPTH_MORE = 3, LINK_SIZES = 5, HEATS = GM_COLD + 1 };
 static const int64_t read_most = INT64_C(8) << 30, write_usual = INT64_C(1) << 30, flushed_most = INT64_C(256) << 20;
 static const int64_t usual_piece = 16 << 20, least_piece = 64 << 10;
 static const double moment = 0.4, first_pass = 10;
@@ -140,10 +141,19 @@ typedef struct reading {
     int threads;
     gm_heat heat;
     gm_stream *stream; /* NULL: to slots without a ring */
-    int64_t together, piece; /* pieces of the trial that a slot of the ring holds, bytes of one */
+    int together; /* pieces of the trial that a slot of the ring holds, read by as many threads */
     int64_t next, done;
     double end;
 } reading;
+
+/* The first pieces of the trial in a slot, which follow each other there. */
+static int64_t bytes_of(const reading *r, const gm_piece *piece, int64_t count)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < count; i++)
+        bytes += gm_trial_piece_bytes(r->trial, piece->row + i);
+    return bytes;
+}
 
 static int next_piece(void *context, gm_piece *piece, int *more)
 {
@@ -154,9 +164,9 @@ static int next_piece(void *context, gm_piece *piece, int *more)
     *piece = (gm_piece){.row = r->next, .rows = gm_min(r->together, gm_trial_pieces(r->trial) - r->next), .stages = GM_STAGE_READ};
     if (r->files->staging)
         piece->stages |= GM_STAGE_TO_DEVICE;
-    piece->readers = (int)piece->rows;
-    for (int64_t i = 0; i < piece->rows; i++)
-        piece->bytes += gm_trial_piece_bytes(r->trial, r->next++);
+    piece->readers = r->together;
+    piece->bytes = bytes_of(r, piece, piece->rows);
+    r->next += piece->rows;
     r->done += piece->bytes;
     return GM_OK;
 }
@@ -167,14 +177,14 @@ static int read_slot(void *context, const gm_piece *piece, gm_share share, void 
     int status = GM_OK;
     int64_t at, end;
     for (gm_share_cut(share, 0, piece->rows, 1, &at, &end); at < end && !status; at++)
-        status = gm_trial_read(r->trial, piece->row + at, (char *)host + at * r->piece);
+        status = gm_trial_read(r->trial, piece->row + at, (char *)host + bytes_of(r, piece, at));
     return status;
 }
 
 static int slot_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     reading *r = context;
-    size_t n = (size_t)(piece->rows * r->piece);
+    size_t n = (size_t)piece->bytes;
     return r->files->bench->ops->copy_in(in, slot->device, n, slot->host, n, n, 1);
 }
 
@@ -205,9 +215,9 @@ static int measure_read(files *f, gm_read_way way, int count, gm_heat heat, int 
     reading r = {.files = f, .threads = f->count[count], .heat = heat};
     gm_job *job = f->bench->job;
     double rate = 0;
-    r.together = ring && f->dataset.layout != GM_CHUNKED && f->piece / TOGETHER % PAGE == 0 ? TOGETHER : 1; /* a chunk is one thread's */
-    r.piece = f->piece / r.together;
-    int status = gm_trial_open(&f->dataset, way, f->bytes, r.piece, &r.trial);
+    int is_shared = ring && f->dataset.layout != GM_CHUNKED && gm_reader_is_parallel(&f->dataset); /* as operations do; a chunk is one thread's */
+    r.together = is_shared ? gm_share_count(f->piece, f->piece / PAGE, r.threads) : 1;
+    int status = gm_trial_open(&f->dataset, way, f->bytes, f->piece / r.together / PAGE * PAGE, &r.trial);
     if (status || !r.trial || gm_trial_bytes(r.trial) == 0)
         goto out;
     if (ring) {

@@ -96,7 +96,7 @@ int gm_reduce_next(void *context, gm_piece *piece, int *more)
         *more = next_whole(p, piece);
     if (*more && piece->kind == GM_REDUCE_ELEMENTS) {
         piece->bytes = (p->plan->mode == GM_REDUCE_COLUMNS ? piece->rows * piece->cols : piece->cols) * p->size;
-        piece->readers = p->plan->readers;
+        piece->readers = gm_share_count(piece->bytes, p->plan->readers, p->plan->readers);
     }
     return GM_OK;
 }

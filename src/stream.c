@@ -25,7 +25,8 @@ struct gm_stream {
     gm_queue *queues[GM_LEGS];
     gm_workers *workers;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* an I/O thread has finished a piece */
+    pthread_cond_t changed; /* I/O threads have finished a piece, or could do with more */
+    unsigned changes;       /* how often that was signalled */
     int in_io;              /* what I/O threads have to do: pieces to write, shares to read */
     busy_clock reading, writing;
     int status;             /* first failure of this rank's run */
@@ -51,6 +52,13 @@ static void fail(gm_stream *s, int status)
 {
     if (status && !s->status)
         s->status = status;
+}
+
+/* With so much to do I/O threads have something to begin when they are through with what they are at. More would only spread what is read over more
+ * memory, and the processor's caches then hold less of it when it is copied on. */
+static int most_in_io(const gm_stream *s)
+{
+    return s->setup.threads + s->setup.threads / 2;
 }
 
 /* Before the slot's first copy, on the thread that has it. */
@@ -89,8 +97,10 @@ static void io_work(void *context, int job)
         pthread_mutex_lock(&s->lock);
     }
     s->in_io--;
-    if (last) {
+    if (last)
         slot->state = writing ? GM_SLOT_FREE : GM_SLOT_READY;
+    if (last || s->in_io == most_in_io(s)) {
+        s->changes++;
         pthread_cond_signal(&s->changed);
     }
     pthread_mutex_unlock(&s->lock);
@@ -108,12 +118,10 @@ static void give_to_io(gm_stream *s, gm_slot *slot, gm_slot_state state)
     gm_workers_give(s->workers, (int)(slot - s->slots), shares);
 }
 
-/* Have I/O threads work to begin when they are through with what they are at? More would only spread what is read over more memory, and the processor's
- * caches then hold less of it when it is copied on. */
 static int io_is_busy(gm_stream *s)
 {
     pthread_mutex_lock(&s->lock);
-    int is_busy = s->in_io > s->setup.threads + s->setup.threads / 2;
+    int is_busy = s->in_io > most_in_io(s);
     pthread_mutex_unlock(&s->lock);
     return is_busy;
 }
@@ -307,10 +315,19 @@ static int retire(gm_stream *s, gm_phase_times *times, int *progress)
     return status;
 }
 
-/* Waits a moment, or until an I/O thread has finished a piece. */
-static void wait_for_change(gm_stream *s)
+static unsigned changes_of(gm_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    unsigned changes = s->changes;
+    pthread_mutex_unlock(&s->lock);
+    return changes;
+}
+
+/* Waits a moment, or until there is a change after those that were seen. */
+static void wait_for_change(gm_stream *s, unsigned seen)
 {
     struct timespec until;
+    int late = 0;
     pthread_mutex_lock(&s->lock);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += s->on_device ? 20 * 1000 : 20 * 1000 * 1000;
@@ -318,7 +335,8 @@ static void wait_for_change(gm_stream *s)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    while (s->changes == seen && !late)
+        late = pthread_cond_timedwait(&s->changed, &s->lock, &until);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -326,6 +344,7 @@ static int run_normally(gm_stream *s, gm_phase_times *times)
 {
     for (;;) {
         int progress = 0, status = gm_stop_status();
+        unsigned seen = changes_of(s);
         if (!status && s->setup.ranks->size > 1 && gm_cancelled())
             status = GM_EPEER;
         if (!status)
@@ -342,7 +361,7 @@ static int run_normally(gm_stream *s, gm_phase_times *times)
         if (status || idle)
             return status;
         if (!progress)
-            wait_for_change(s);
+            wait_for_change(s, seen);
     }
 }
 
