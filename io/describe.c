@@ -99,7 +99,7 @@ static int fail_missing(hid_t file, const gm_dataset *record, const char *title)
     if (H5Lget_info(file, record->name, &link, H5P_DEFAULT) < 0)
         return gm_fail(GM_EINPUT, "%s: no such dataset%s", title, holdings(file, record->file, "/", held));
     if (link.type == H5L_TYPE_HARD)
-        return gm_fail(GM_EINPUT, "%s: cannot be opened, the file is damaged: %s", title, reason);
+        return gm_fail(GM_EINPUT, "%s: cannot be opened, the file is damaged, or of a newer HDF5 than this program: %s", title, reason);
     return gm_fail(GM_EINPUT, "%s: is a link to a dataset that is missing: %s", title, reason);
 }
 

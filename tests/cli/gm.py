@@ -126,7 +126,7 @@ def _apart(number, job):
     return _kept
 
 
-def together(jobs, workers=max(3, min(6, (os.cpu_count() or 1) // 4))):
+def together(jobs, workers=int(os.environ.get("GPUMEM_TEST_TOGETHER", 0)) or max(3, min(6, (os.cpu_count() or 1) // 4))):
     """Runs functions without arguments at the same time, each in a process and an empty folder of its own: mpirun mostly waits. The results
     come in the order of the jobs."""
     with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:

@@ -105,7 +105,7 @@ def virtual(name, x, pieces, fill=7):
     layout = h5py.VirtualLayout(x.shape, x.dtype)
     for file, to, shape, what in pieces:
         layout[to] = h5py.VirtualSource(file, "p", shape, x.dtype)[what]
-    with h5py.File(name, "w", libver="latest") as file:
+    with h5py.File(name, "w", libver=("earliest", "v110")) as file: # what the program's libhdf5 reads, whatever h5py's is
         file.create_virtual_dataset("d", layout, fillvalue=fill)
     return f"{name}:/d"
 
