@@ -4,7 +4,7 @@ PyTorch) and beside what the links and the file system give, in one run.
 
     figures.py [--gpus N] [--folder DIR] [--frames F] [--repeat R] [--json FILE] [PART...]
 
-PART: link, reduce, normalize, chunks, write, matmul (default: all). gumpem-run, mpirun: from PATH. Files are made in --folder
+PART: link, reduce, normalize, chunks, write, matmul, device (default: all). gumpem-run, mpirun: from PATH. Files are made in --folder
 (/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU. Without CuPy, as on a machine without GPU, the rival
 works with NumPy and the program with --device cpu: a trial of the script.
 
@@ -356,7 +356,37 @@ def part_matmul(session):
     remove(path)
 
 
-PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, "chunks": part_chunks, "write": part_write, "matmul": part_matmul}
+def bench_reduce(session, gpu):
+    """Starts bench reduce on one GPU; what it writes."""
+    report = session.path(f"bench-{gpu}.json")
+    size = "4G" if session.device == "cuda" else "4M"
+    command = ["gpumem-run", "bench", "reduce", "--shapes", size, "--json", report, "--device", session.device, "-q"]
+    return subprocess.Popen(command, env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), report
+
+
+def fused_rates(running):
+    """Of each process: GB/s by shape of the fused reduction."""
+    found = []
+    for process, report in running:
+        if process.wait():
+            sys.exit(f"bench reduce: exit code {process.returncode}")
+        with open(report) as file:
+            found.append({row["shape"]: row["rate"] for row in json.load(file)["rows"] if row["variant"] == "min max sum sumsq"})
+    return found
+
+
+def part_device(session):
+    """Data that are in the devices' memory: one GPU alone, then all at once. A rank adds nothing to that but a few numbers at the end."""
+    gpus = session.options.gpus
+    alone = fused_rates([bench_reduce(session, 0)])[0]
+    together = fused_rates([bench_reduce(session, gpu) for gpu in range(gpus)])
+    for shape, rate in alone.items():
+        share = sum(rates[shape] for rates in together) / (gpus * rate)
+        session.rows.append({"what": f"reduction in memory, {shape}", "gbs": rate, "gpus": gpus, "efficiency": share})
+        print(f"reduction of {shape} in memory: {rate:.0f} GB/s alone, {gpus} GPUs at once {share:.3f} of {gpus} times that", flush=True)
+
+
+PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, "chunks": part_chunks, "write": part_write, "matmul": part_matmul, "device": part_device}
 
 
 def main():
