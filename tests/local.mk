@@ -57,6 +57,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/real_files.t \
 	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
+	tests/cli/shares.t \
 	tests/cli/startup.t \
 	tests/gpu_record.t \
 	tests/io_h5py.t \

@@ -79,25 +79,26 @@ static int next(void *context, gm_piece *piece, int *more)
 {
     operation *o = context;
     *more = o->next < PIECES;
-    *piece = (gm_piece){.kind = o->next, .stages = stages_of(o, o->next), .bytes = BYTES, .verifies = o->next % 3 == 0};
+    *piece = (gm_piece){.kind = o->next, .stages = stages_of(o, o->next), .bytes = BYTES, .verifies = o->next % 3 == 0, .readers = o->next % 4};
     o->next++;
     return GM_OK;
 }
 
-static void fill(const gm_piece *piece, int64_t *host)
+static void fill(const gm_piece *piece, gm_share share, int64_t *host)
 {
-    for (int i = 0; i < ITEMS; i++)
+    int64_t begin, end;
+    gm_share_cut(share, 0, ITEMS, 1, &begin, &end);
+    for (int i = (int)begin; i < end; i++)
         host[i] = item(piece->kind, i);
 }
 
 static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
 {
-    (void)share;
     operation *o = context;
     gm_late_pause();
-    fill(piece, host);
+    fill(piece, share, host);
     gm_late_pause();
-    o->reads++;
+    o->reads += share.index == 0;
     return fails(o, piece, GM_STAGE_READ);
 }
 
@@ -107,7 +108,7 @@ static int receive(void *context, const gm_piece *piece, void *host)
     operation *o = context;
     o->received++;
     if (host)
-        fill(piece, host);
+        fill(piece, (gm_share){0, 1}, host);
     o->excused += !host;
     return host ? fails(o, piece, GM_STAGE_RECEIVE) : GM_OK;
 }
