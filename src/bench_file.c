@@ -8,11 +8,11 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "io/describe.h"
-#include "io/reader.h"
 #include "io/trial.h"
 #include "kernels/kernels.h"
 #include "src/bench.h"
 #include "src/budget.h"
+#include "src/readers.h"
 #include "src/stop.h"
 #include "src/stream.h"
 
@@ -215,8 +215,8 @@ static int measure_read(files *f, gm_read_way way, int count, gm_heat heat, int 
     reading r = {.files = f, .threads = f->count[count], .heat = heat};
     gm_job *job = f->bench->job;
     double rate = 0;
-    int is_shared = ring && f->dataset.layout != GM_CHUNKED && gm_reader_is_parallel(&f->dataset); /* as operations do; a chunk is one thread's */
-    r.together = is_shared ? gm_share_count(f->piece, f->piece / PAGE, r.threads) : 1;
+    int64_t units = f->dataset.layout == GM_CHUNKED ? 1 : f->piece / PAGE; /* as operations do: a chunk is one thread's */
+    r.together = ring ? gm_readers_count(&f->dataset, f->piece, units, r.threads) : 1;
     int status = gm_trial_open(&f->dataset, way, f->bytes, f->piece / r.together / PAGE * PAGE, &r.trial);
     if (status || !r.trial || gm_trial_bytes(r.trial) == 0)
         goto out;

@@ -52,6 +52,8 @@ src_libgmsrc_a_SOURCES = \
 	src/plan.h \
 	src/progress.c \
 	src/progress.h \
+	src/readers.c \
+	src/readers.h \
 	src/reduce.c \
 	src/reduce.h \
 	src/reduce_pieces.c \

@@ -6,6 +6,7 @@
 #include "kernels/element.h"
 #include "kernels/normalize.h"
 #include "src/flat.h"
+#include "src/readers.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +35,7 @@ int gm_normalize_next(gm_normalize *p, gm_piece *piece, int *more, unsigned stag
     int here = piece->step < p->filled;
     int64_t n = piece->rows * piece->cols, bytes = here ? 0 : n * element_bytes(p);
     piece->stages = stages | (here ? 0 : GM_STAGE_READ | GM_STAGE_TO_DEVICE);
-    piece->readers = gm_share_count(bytes, p->plan.readers, p->plan.readers);
+    piece->readers = gm_readers_count(&p->problem->src, bytes, p->plan.readers, p->plan.readers);
     piece->bytes = bytes + n * more_bytes;
     p->job->report.bytes_read += bytes;
     return GM_OK;

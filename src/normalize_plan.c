@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "src/flat.h"
+#include "src/readers.h"
 
 enum {
     COLUMN_BYTES = sizeof(gm_moments) + sizeof(gm_total), /* of a column whose statistics are being made */
@@ -212,7 +213,7 @@ static void share_out(const gm_job *job, const gm_normalize_case *c, gm_normaliz
     plan->share_rows = whole ? row_unit_of(c) : 1;
     plan->share = whole ? gm_max(plan->share_rows * c->cols, 1) : 1;
     int64_t units = is_range ? plan->piece_rows * plan->piece_cols / plan->share : plan->piece_rows / plan->share_rows;
-    plan->readers = gm_reader_is_parallel(&c->src) ? gm_share_count(plan->in_bytes, units, job->threads) : 1;
+    plan->readers = gm_readers_count(&c->src, plan->in_bytes, units, job->threads);
 }
 
 /* Makes the plan; 0 when it does not fit: then *account has too little, of which it needs so many bytes in all. */

@@ -1,4 +1,5 @@
 #include "base/size.h"
+#include "src/readers.h"
 #include "src/reduce_run.h"
 
 static unsigned stages_of(const gm_reduce *p, unsigned last)
@@ -96,7 +97,7 @@ int gm_reduce_next(void *context, gm_piece *piece, int *more)
         *more = next_whole(p, piece);
     if (*more && piece->kind == GM_REDUCE_ELEMENTS) {
         piece->bytes = (p->plan->mode == GM_REDUCE_COLUMNS ? piece->rows * piece->cols : piece->cols) * p->size;
-        piece->readers = gm_share_count(piece->bytes, p->plan->readers, p->plan->readers);
+        piece->readers = gm_readers_count(p->r->dataset, piece->bytes, p->plan->readers, p->plan->readers);
     }
     return GM_OK;
 }

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "io/reader.h"
+#include "src/readers.h"
 #include "src/reduce.h"
 
 #include <stdio.h>
@@ -272,7 +273,7 @@ static void share_out(const problem *p, gm_reduce_plan *plan)
     int by_rows = plan->mode == GM_REDUCE_COLUMNS, whole = d->layout == GM_CHUNKED;
     int64_t elements = plan->data / p->size;
     plan->share = !whole ? 1 : by_rows ? gm_dataset_row_unit(d) : p->chunk;
-    plan->readers = gm_reader_is_parallel(d) ? gm_share_count(plan->data, (by_rows ? plan->rows : elements) / plan->share, (int)p->threads) : 1;
+    plan->readers = gm_readers_count(d, plan->data, (by_rows ? plan->rows : elements) / plan->share, (int)p->threads);
 }
 
 /* Makes the plan; 0 when it does not fit: then it is the smallest one. */

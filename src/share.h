@@ -9,9 +9,6 @@ typedef struct gm_share {
     int index, of;
 } gm_share;
 
-/* How many of the threads are to read bytes that lie in so many units, each of which is one thread's: 1 at least. */
-int gm_share_count(int64_t bytes, int64_t units, int threads);
-
 /* The share [*begin, *end) of [first, first + count): it begins and ends at multiples of unit, or where all of it does. May be empty. */
 void gm_share_cut(gm_share share, int64_t first, int64_t count, int64_t unit, int64_t *begin, int64_t *end);
 

@@ -1,6 +1,7 @@
 /* The ring by itself: every piece goes through its stages once and in order, whatever the depth and the number of threads; a failure
  * in any stage stops it, and the appointments are kept. */
 #include "kernels/kernels.h"
+#include "src/readers.h"
 #include "src/stream.h"
 #include "tests/tap.h"
 
@@ -150,9 +151,11 @@ static void test_shares(void)
                     wrong += at != first + count;
                 }
     tap_ok(wrong == 0, "shares follow each other and end at whole units");
-    tap_ok(gm_share_count(0, 0, 4) == 1 && gm_share_count(INT64_C(1) << 40, 3, 8) == 3 && gm_share_count(INT64_C(1) << 40, 1000, 8) == 8 &&
-               gm_share_count(4 << 20, 1000, 8) == 2,
+    static const gm_dataset apart = {.direct = 1}, in_turn = {.direct = 0};
+    tap_ok(gm_readers_count(&apart, 0, 0, 4) == 1 && gm_readers_count(&apart, INT64_C(1) << 40, 3, 8) == 3 &&
+               gm_readers_count(&apart, INT64_C(1) << 40, 1000, 8) == 8 && gm_readers_count(&apart, 4 << 20, 1000, 8) == 2,
            "as many threads read together as there are, as there are units, and as it is worth");
+    tap_ok(gm_readers_count(&in_turn, INT64_C(1) << 40, 1000, 8) == 1, "one thread reads what is read under libhdf5's lock");
 }
 
 static void test_all_through(void)
