@@ -72,6 +72,8 @@ src_libgmsrc_a_SOURCES = \
 	src/stop.h \
 	src/stream.c \
 	src/stream.h \
+	src/stream_io.c \
+	src/stream_io.h \
 	src/workers.c \
 	src/workers.h
 

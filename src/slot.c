@@ -31,6 +31,12 @@ void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot)
     *slot = (gm_slot){.index = -1};
 }
 
+void gm_slot_settle(const gm_stream_setup *setup, gm_slot *slot)
+{
+    setup->ops->settle(setup->device, slot->memory.host);
+    slot->settled = 1;
+}
+
 int gm_slot_last_leg(const gm_slot *slot)
 {
     int leg = GM_LEGS - 1;

@@ -14,7 +14,7 @@ extern const struct gm_leg {
 } gm_legs[GM_LEGS];
 
 typedef struct gm_slot {
-    gm_slot_state state; /* guarded by the ring's lock while an I/O thread has it */
+    gm_slot_state state; /* guarded by the lock of stream_io.c while I/O threads have it */
     int64_t index;       /* of its piece, counted from the first; -1: none */
     gm_piece piece;
     gm_share next;       /* for the next I/O thread; guarded as well */
@@ -28,6 +28,9 @@ typedef struct gm_slot {
 /* Memory, to be pinned when it is first copied, and events; twin: device memory of the same size, which stays the caller's. A slot that failed to open is closed like any other. */
 int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
+
+/* Pins its memory, as far as that can be: before its first copy, on the thread that has the slot. */
+void gm_slot_settle(const gm_stream_setup *setup, gm_slot *slot);
 
 /* The last leg of the piece's work on the device; -1 when it has none there. */
 int gm_slot_last_leg(const gm_slot *slot);

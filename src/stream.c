@@ -4,18 +4,10 @@
 #include "base/size.h"
 #include "src/slot.h"
 #include "src/stop.h"
-#include "src/workers.h"
+#include "src/stream_io.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-
-/* Time during which at least one thread was at it. */
-typedef struct busy_clock {
-    int active;
-    double since, total;
-} busy_clock;
 
 struct gm_stream {
     gm_stream_setup setup;
@@ -23,13 +15,7 @@ struct gm_stream {
     int64_t opened; /* of them: the others are opened when they are wanted, as pinning takes longer than reading */
     char *twins;    /* of the slots, on the device; NULL where it addresses host memory */
     gm_queue *queues[GM_LEGS];
-    gm_workers *workers;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* I/O threads have finished a piece, or could do with more */
-    unsigned changes;       /* how often that was signalled */
-    int in_io;              /* what I/O threads have to do: pieces to write, shares to read */
-    busy_clock reading, writing;
-    int status;             /* first failure of this rank's run */
+    gm_stream_io *io;
     const gm_program *program;
     /* Pieces get a slot and go to the device in order, [0, issued) and [0, started); they come back from there as they are done, so that a long
      * product does not hold back the slots behind it. Only what meets other ranks or ends with a word to the operation keeps its order. */
@@ -38,101 +24,6 @@ struct gm_stream {
 };
 
 static const unsigned ordered_stages = GM_STAGE_SEND | GM_STAGE_DONE;
-
-static void busy(busy_clock *clock, int step)
-{
-    double now = gm_clock();
-    if (clock->active > 0)
-        clock->total += now - clock->since;
-    clock->since = now;
-    clock->active += step;
-}
-
-static void fail(gm_stream *s, int status)
-{
-    if (status && !s->status)
-        s->status = status;
-}
-
-/* With so much to do I/O threads have something to begin when they are through with what they are at. More would only spread what is read over more
- * memory, and the processor's caches then hold less of it when it is copied on. */
-static int most_in_io(const gm_stream *s)
-{
-    return s->setup.threads + s->setup.threads / 2;
-}
-
-/* Before the slot's first copy, on the thread that has it. */
-static void settle(gm_stream *s, gm_slot *slot)
-{
-    s->setup.ops->settle(s->setup.device, slot->memory.host);
-    slot->settled = 1;
-}
-
-/* On an I/O thread: reads a share of the piece of a slot, or writes it. */
-static void io_work(void *context, int job)
-{
-    gm_stream *s = context;
-    gm_slot *slot = &s->slots[job];
-    const gm_program *program = s->program;
-    int writing = slot->state == GM_SLOT_WRITING;
-    busy_clock *clock = writing ? &s->writing : &s->reading;
-
-    pthread_mutex_lock(&s->lock);
-    busy(clock, 1);
-    int skip = s->status != GM_OK;
-    gm_share share = slot->next;
-    slot->next.index++;
-    pthread_mutex_unlock(&s->lock);
-    int status = GM_OK;
-    if (!skip)
-        status = writing ? program->write(program->context, &slot->piece, slot->memory.host)
-                         : program->read(program->context, &slot->piece, share, slot->memory.host);
-    pthread_mutex_lock(&s->lock);
-    busy(clock, -1);
-    fail(s, status);
-    int last = --slot->left == 0;
-    if (last && !writing && !slot->settled) { /* here, as the main thread has copies to start meanwhile */
-        pthread_mutex_unlock(&s->lock);
-        settle(s, slot);
-        pthread_mutex_lock(&s->lock);
-    }
-    s->in_io--;
-    if (last)
-        slot->state = writing ? GM_SLOT_FREE : GM_SLOT_READY;
-    if (last || s->in_io == most_in_io(s)) {
-        s->changes++;
-        pthread_cond_signal(&s->changed);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void give_to_io(gm_stream *s, gm_slot *slot, gm_slot_state state)
-{
-    int shares = state == GM_SLOT_READING && slot->piece.readers > 1 ? slot->piece.readers : 1;
-    pthread_mutex_lock(&s->lock);
-    slot->state = state;
-    slot->next = (gm_share){0, shares};
-    slot->left = shares;
-    s->in_io += shares;
-    pthread_mutex_unlock(&s->lock);
-    gm_workers_give(s->workers, (int)(slot - s->slots), shares);
-}
-
-static int io_is_busy(gm_stream *s)
-{
-    pthread_mutex_lock(&s->lock);
-    int is_busy = s->in_io > most_in_io(s);
-    pthread_mutex_unlock(&s->lock);
-    return is_busy;
-}
-
-static gm_slot_state state_of(gm_stream *s, const gm_slot *slot)
-{
-    pthread_mutex_lock(&s->lock);
-    gm_slot_state state = slot->state;
-    pthread_mutex_unlock(&s->lock);
-    return state;
-}
 
 /* The slot of the first piece from index on that is still in flight; NULL when there is none. */
 static gm_slot *next_in_use(gm_stream *s, int64_t index)
@@ -174,7 +65,7 @@ static int free_slot(gm_stream *s, gm_slot **slot)
     int status = GM_OK;
     *slot = NULL;
     for (int64_t i = 0; !*slot && i < s->opened; i++)
-        if (state_of(s, &s->slots[i]) == GM_SLOT_FREE)
+        if (gm_stream_io_state(s->io, &s->slots[i]) == GM_SLOT_FREE)
             *slot = &s->slots[i];
     if (*slot || s->opened == s->setup.depth)
         return GM_OK;
@@ -189,7 +80,7 @@ static int free_slot(gm_stream *s, gm_slot **slot)
 static int issue(gm_stream *s, int *progress)
 {
     gm_slot *slot = NULL;
-    int status = s->exhausted || io_is_busy(s) ? GM_OK : free_slot(s, &slot);
+    int status = s->exhausted || gm_stream_io_is_busy(s->io) ? GM_OK : free_slot(s, &slot);
     if (status || !slot)
         return status;
     int more = 1;
@@ -204,7 +95,7 @@ static int issue(gm_stream *s, int *progress)
     slot->index = s->issued++;
     slot->sent = 0;
     if (slot->piece.stages & GM_STAGE_READ)
-        give_to_io(s, slot, GM_SLOT_READING);
+        gm_stream_io_give(s->io, slot, GM_SLOT_READING);
     else
         slot->state = GM_SLOT_READY;
     return GM_OK;
@@ -216,7 +107,7 @@ static int run_leg(gm_stream *s, gm_slot *slot, int leg)
     const gm_program *p = s->program;
     gm_queue *queue = s->queues[leg];
     if (leg != GM_LEG_RUN && !slot->settled)
-        settle(s, slot);
+        gm_slot_settle(&s->setup, slot);
     int status = p->await ? p->await(p->context, &slot->piece, gm_legs[leg].stage, queue) : GM_OK;
     if (!status)
         status = ops->event_record(slot->begin[leg], queue);
@@ -227,20 +118,11 @@ static int run_leg(gm_stream *s, gm_slot *slot, int leg)
     return status ? status : ops->event_record(slot->end[leg], queue);
 }
 
-/* Is what the piece wanted read? After a failure nothing is, and slots become READY without. */
-static int is_ready(gm_stream *s, const gm_slot *slot)
-{
-    pthread_mutex_lock(&s->lock);
-    int ready = slot->state == GM_SLOT_READY && s->status == GM_OK;
-    pthread_mutex_unlock(&s->lock);
-    return ready;
-}
-
 /* Puts the next slot's work into the device's queues, each stage behind the one before. */
 static int start(gm_stream *s, gm_phase_times *times, int *progress)
 {
     gm_slot *slot = next_in_use(s, s->started);
-    if (!slot || slot->index != s->started || !is_ready(s, slot))
+    if (!slot || slot->index != s->started || !gm_stream_io_is_ready(s->io, slot))
         return GM_OK;
     *progress = 1;
     const gm_program *p = s->program;
@@ -284,7 +166,7 @@ static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times)
     s->on_device--;
     slot->index = -1;
     if (stages & GM_STAGE_WRITE)
-        give_to_io(s, slot, GM_SLOT_WRITING);
+        gm_stream_io_give(s->io, slot, GM_SLOT_WRITING);
     else
         slot->state = GM_SLOT_FREE;
     if (s->setup.progress)
@@ -315,36 +197,11 @@ static int retire(gm_stream *s, gm_phase_times *times, int *progress)
     return status;
 }
 
-static unsigned changes_of(gm_stream *s)
-{
-    pthread_mutex_lock(&s->lock);
-    unsigned changes = s->changes;
-    pthread_mutex_unlock(&s->lock);
-    return changes;
-}
-
-/* Waits a moment, or until there is a change after those that were seen. */
-static void wait_for_change(gm_stream *s, unsigned seen)
-{
-    struct timespec until;
-    int late = 0;
-    pthread_mutex_lock(&s->lock);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += s->on_device ? 20 * 1000 : 20 * 1000 * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    while (s->changes == seen && !late)
-        late = pthread_cond_timedwait(&s->changed, &s->lock, &until);
-    pthread_mutex_unlock(&s->lock);
-}
-
 static int run_normally(gm_stream *s, gm_phase_times *times)
 {
     for (;;) {
-        int progress = 0, status = gm_stop_status();
-        unsigned seen = changes_of(s);
+        int progress = 0, at_rest, status = gm_stop_status();
+        unsigned seen = gm_stream_io_changes(s->io);
         if (!status && s->setup.ranks->size > 1 && gm_cancelled())
             status = GM_EPEER;
         if (!status)
@@ -353,15 +210,11 @@ static int run_normally(gm_stream *s, gm_phase_times *times)
             status = start(s, times, &progress);
         if (!status)
             status = retire(s, times, &progress);
-        pthread_mutex_lock(&s->lock);
-        fail(s, status);
-        status = s->status;
-        int idle = s->exhausted && s->started == s->issued && s->on_device == 0 && s->in_io == 0;
-        pthread_mutex_unlock(&s->lock);
-        if (status || idle)
+        status = gm_stream_io_note(s->io, status, &at_rest);
+        if (status || (at_rest && s->exhausted && s->started == s->issued && s->on_device == 0))
             return status;
-        if (!progress)
-            wait_for_change(s, seen);
+        if (!progress) /* only a moment while the device works: it does not say when it is done */
+            gm_stream_io_wait(s->io, seen, s->on_device ? 20 * 1000 : 20 * 1000 * 1000);
     }
 }
 
@@ -376,16 +229,13 @@ static void excuse(gm_stream *s, const gm_piece *piece, int received, int sent)
 }
 
 /* After a failure: everything in flight comes to rest, then the remaining appointments are kept. */
-static void run_out(gm_stream *s)
+static void run_out(gm_stream *s, int status)
 {
-    if (s->status != GM_EPEER)
+    if (status != GM_EPEER)
         gm_cancel(s->setup.ranks);
     for (int leg = 0; leg < GM_LEGS; leg++)
         s->setup.ops->queue_sync(s->queues[leg]);
-    pthread_mutex_lock(&s->lock);
-    while (s->in_io)
-        pthread_cond_wait(&s->changed, &s->lock);
-    pthread_mutex_unlock(&s->lock);
+    gm_stream_io_drain(s->io);
     for (gm_slot *slot = next_in_use(s, 0); slot; slot = next_in_use(s, slot->index + 1))
         excuse(s, &slot->piece, slot->index < s->started, slot->sent);
     gm_piece piece;
@@ -401,19 +251,14 @@ static void run_out(gm_stream *s)
 int gm_stream_run(gm_stream *s, const gm_program *program, gm_phase_times *times)
 {
     s->program = program;
-    s->status = GM_OK;
     s->issued = s->started = 0;
     s->on_device = s->exhausted = 0;
-    memset(&s->reading, 0, sizeof s->reading);
-    memset(&s->writing, 0, sizeof s->writing);
+    gm_stream_io_begin(s->io, program);
     prctl(PR_SET_TIMERSLACK, 1000UL); /* ns: else the system makes moments 50 us longer, as long as a copy of a piece takes */
     int status = run_normally(s, times);
-    if (status) {
-        fail(s, status);
-        run_out(s);
-    }
-    times->seconds[GM_PHASE_READ] += s->reading.total;
-    times->seconds[GM_PHASE_WRITE] += s->writing.total;
+    if (status)
+        run_out(s, status);
+    gm_stream_io_add_times(s->io, times);
     return status;
 }
 
@@ -429,8 +274,6 @@ int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream)
     if (!s)
         return gm_fail(GM_EINTERNAL, "no memory for the streaming ring");
     s->setup = *setup;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
     s->slots = calloc((size_t)setup->depth, sizeof *s->slots);
     int status = s->slots ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the streaming ring");
     if (!status && !setup->ops->unified) { /* at once, and before anything runs: it may make the device wait */
@@ -443,7 +286,7 @@ int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream)
     for (int leg = 0; leg < GM_LEGS && !status; leg++)
         status = setup->ops->queue_open(setup->device, &s->queues[leg]);
     if (!status)
-        status = gm_workers_open(setup->threads, io_work, s, (int)setup->depth, &s->workers);
+        status = gm_stream_io_open(&s->setup, s->slots, &s->io);
     if (status) {
         gm_stream_close(s);
         return status;
@@ -456,7 +299,7 @@ void gm_stream_close(gm_stream *s)
 {
     if (!s)
         return;
-    gm_workers_close(s->workers);
+    gm_stream_io_close(s->io);
     for (int leg = 0; leg < GM_LEGS; leg++)
         if (s->queues[leg])
             s->setup.ops->queue_close(s->queues[leg]);
@@ -465,7 +308,5 @@ void gm_stream_close(gm_stream *s)
     if (s->twins)
         s->setup.ops->free(s->setup.device, s->twins);
     free(s->slots);
-    pthread_cond_destroy(&s->changed);
-    pthread_mutex_destroy(&s->lock);
     free(s);
 }

@@ -49,8 +49,8 @@ try() {
         skip "$1" "its thread sanitizer does not start here"
         return
     fi
-    build "$1" "$folder/race" "$top/tests/stream_race.c" "$top/tests/late_device.c" "$top/tests/tap.c" "$top/src/share.c" "$top/src/stream.c" "$top/src/slot.c" \
-        "$top/src/workers.c" "$top/src/stop.c" "$top/base/status.c"
+    build "$1" "$folder/race" "$top/tests/stream_race.c" "$top/tests/late_device.c" "$top/tests/tap.c" "$top/src/share.c" "$top/src/stream.c" \
+        "$top/src/stream_io.c" "$top/src/slot.c" "$top/src/workers.c" "$top/src/stop.c" "$top/base/status.c"
     built=$?
     ok $built "$1: builds" "$folder/log"
     [ $built = 0 ] || return
