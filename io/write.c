@@ -251,6 +251,11 @@ static int place(const gm_output_record *record, int index, int64_t row, int64_t
     return AT_PARTS + part;
 }
 
+int64_t gm_output_row_unit(const gm_output *output, int index)
+{
+    return gm_max(output->record.stripe[index], 1);
+}
+
 int gm_output_write(gm_output *output, int index, int64_t row, int64_t rows, int64_t col, int64_t cols, const void *src, size_t pitch)
 {
     const gm_output_record *record = &output->record;

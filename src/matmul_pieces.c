@@ -45,7 +45,8 @@ static void set_load(gm_matmul *p, int matrix)
         gm_strips_set(&c->strips, k0, depth, outer0, outer, element, p->plan.piece);
     if (p->plan.keep && !p->plan.same)
         *(outer_is_row ? &c->strips.at_col : &c->strips.at_row) = k0 - gm_matmul_k(p, p->part.leaf0);
-    gm_strips_align(&c->strips, &problem->operand[matrix], element, p->plan.piece);
+    const gm_dataset *d = &problem->operand[matrix];
+    gm_strips_align(&c->strips, gm_dataset_row_unit(d), gm_dataset_col_unit(d), element, p->plan.piece);
 }
 
 /* A piece about the whole block. */
@@ -292,10 +293,13 @@ static int at_band(gm_matmul *p, gm_piece *piece)
         if (piece->last)
             c->step++;
     }
-    if (c->band > 0)
-        set_band(p, c->band - 1, (int64_t)gm_dtype_size(p->problem->result), p->plan.piece);
-    else
+    if (c->band > 0) {
+        int64_t element = (int64_t)gm_dtype_size(p->problem->result);
+        set_band(p, c->band - 1, element, p->plan.piece);
+        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->cols, element, p->plan.piece);
+    } else {
         c->strips.row = c->strips.row1;
+    }
     c->stage = AT_RESULT;
     return multiplies;
 }

@@ -13,9 +13,9 @@ void gm_strips_set(gm_strips *s, int64_t row0, int64_t rows, int64_t col0, int64
         s->row = s->row1;
 }
 
-void gm_strips_align(gm_strips *s, const gm_dataset *d, int64_t element, int64_t capacity)
+void gm_strips_align(gm_strips *s, int64_t row_unit, int64_t col_unit, int64_t element, int64_t capacity)
 {
-    int64_t row_unit = gm_dataset_row_unit(d), col_unit = gm_dataset_col_unit(d), fit = gm_max(capacity / element, 1);
+    int64_t fit = gm_max(capacity / element, 1);
     if (row_unit == 1 || fit / row_unit == 0)
         return;
     int64_t cols = fit / row_unit;
