@@ -103,15 +103,24 @@ static __device__ __forceinline__ RAW element_of(uint4 w, int e)
     return e < half ? element_of<RAW>(make_uint2(w.x, w.y), e) : element_of<RAW>(make_uint2(w.z, w.w), e - half);
 }
 
-/* From global to shared memory, in the background. */
-static __device__ __forceinline__ void fetch(uint4 *to, const uint4 *from)
+/* For what is read once: it leaves the L2 cache first, so that records stay there until much of them goes to memory together. Each record for itself would
+ * take the memory away from the reads: 0.3 % of the bytes, and 3 % of the time. */
+static __device__ __forceinline__ uint64_t read_once(void)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
 }
 
-static __device__ __forceinline__ void fetch(uint2 *to, const uint2 *from)
+/* From global to shared memory, in the background. */
+static __device__ __forceinline__ void fetch(uint4 *to, const uint4 *from, uint64_t policy)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "l"(policy) : "memory");
+}
+
+static __device__ __forceinline__ void fetch(uint2 *to, const uint2 *from, uint64_t policy)
+{
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "l"(policy) : "memory");
 }
 
 /* WALK: an accumulator of one thread. raw, word: an element, and what is read at a time; EACH: elements of a word; BATCH: words of a batch, STAGES:
@@ -125,8 +134,9 @@ struct leaf_walk {
     const leaf_place &p;
     word *ring; /* this thread's first place */
     int lane, batches;
+    uint64_t policy;
 
-    __device__ __forceinline__ leaf_walk(const leaf_place &place, word *ring_of_warp, int lane_) : p(place), ring(ring_of_warp + lane_), lane(lane_)
+    __device__ __forceinline__ leaf_walk(const leaf_place &place, word *ring_of_warp, int lane_) : p(place), ring(ring_of_warp + lane_), lane(lane_), policy(read_once())
     {
         batches = (p.skip + p.n + SLOTS - 1) / SLOTS;
     }
@@ -145,11 +155,11 @@ struct leaf_walk {
             from += number(b, 0);
 #pragma unroll
             for (int a = 0; a < BATCH; a++)
-                fetch(to + a * LANES, from + a * LANES);
+                fetch(to + a * LANES, from + a * LANES, policy);
         } else if (b < batches) {
 #pragma unroll
             for (int a = 0; a < BATCH; a++)
-                fetch(to + a * LANES, from + min(number(b, a), last()));
+                fetch(to + a * LANES, from + min(number(b, a), last()), policy);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
