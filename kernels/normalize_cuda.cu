@@ -1,7 +1,7 @@
 /* normalize at the speed of the memory, for the pairs of types that images come in: a thread makes a few words at a time, each of as many elements as the larger
  * type has in 16 bytes. src lies anywhere: where its words are not those of out, two of them are shifted into one. Elements beside whole words of a row,
  * and words that need more than the plain rules (a factor that marks, numbers that are not finite), go one by one. With a sub and a factor for each column
- * a block keeps those of its columns in registers and goes through many rows with them. Everything else is left to normalize_any_cuda.cu. */
+ * a thread makes a word in each of a few rows with those of its columns. Everything else is left to normalize_any_cuda.cu. */
 #include <math.h>
 
 #include "kernels/normalize_words_cuda.cuh"
@@ -29,10 +29,12 @@ static __device__ __forceinline__ bool is_finite(double x)
     return fabs(x) <= 0x1.fffffffffffffp1023;
 }
 
-/* What a block takes, found by trying on an H200: of 256 threads, four words each, u16 to u16 runs at 0.97 of a copy, u16 to f32 at 0.96, f32 to f32 at 0.97 to
- * 0.98; one word each 0.76, as the counts of so many blocks queue up; two words of 512 threads 0.92 to 0.99. By columns u16 to u16 runs at 0.92, u16 to f32 at
- * 0.91, f32 to f32 at 0.94; a ring of cp.async in shared memory instead of registers 0.63 to 0.90. */
-enum { ROW_THREADS = 256, ROW_EACH = 4, COLUMN_THREADS = 128, UNROLL = 2, WALK = 16, GROUP = 64, LONG_WALK = 128, LARGE_GROUP = 4096 };
+/* What a block takes, found by trying on an H200. Rows: of 256 threads, four words each, u16 to u16 runs at 0.98 of a copy, u16 to f32 at 0.96, f32 to f32 at
+ * 0.98; one word each 0.76, as the counts of so many blocks queue up; two words of 512 threads 0.92 to 0.99. Columns: a word in each of a few rows, all of
+ * them under way before the first is made, runs at 0.93, 0.92 and 0.95. A block that goes on to further rows is up to 2 % slower, however it reads ahead:
+ * blocks then drift apart, and what is read and written at one time no longer lies close together. A ring in shared memory, of cp.async or of bulk copies, 0.63
+ * to 0.90. */
+enum { ROW_THREADS = 256, ROW_EACH = 4, COLUMN_THREADS = 256, COLUMN_ROWS = 6, EDGE_ROWS = 2, GROUP = 1 << 19 /* columns */ };
 
 /* What a thread makes at a time: as many elements as the larger of their types has in 16 bytes. */
 template <typename IN, typename OUT, typename REAL>
@@ -42,8 +44,7 @@ struct shape {
     enum {
         COUNT = 16 / (sizeof(in) > sizeof(out) ? sizeof(in) : sizeof(out)),
         FROM = COUNT * sizeof(in) / 4, /* words of 32 bits */
-        TO = COUNT * sizeof(out) / 4,
-        MANY = COUNT > 4 /* columns: few blocks have room on a processor, and what they subtract and multiply by takes long to load */
+        TO = COUNT * sizeof(out) / 4
     };
 };
 
@@ -67,7 +68,7 @@ static __device__ __forceinline__ void normalize_words(const gm_normalize_call &
             v[i] = (unpack<IN>::get(x, i) - sub[i * STEP]) * factor[i * STEP];
     }
     pack<IN, OUT>::put(&y, v, limits, call.rounding, tally);
-    store_words((typename OUT::raw *)call.out + at, y);
+    store_words((typename OUT::raw *)call.out + at, y, STEP != 0);
 }
 
 /* May the words of elements at .. at + COUNT - 1 be read whole? Shifted ones reach into the words beside them. */
@@ -122,92 +123,86 @@ static __device__ __forceinline__ void load_scale(REAL *to, const REAL *from, in
 {
     enum { EACH = 16 / sizeof(REAL) };
     static_assert(COUNT % EACH == 0, "numbers are loaded by whole words");
+    const uint64_t policy = read_again();
     if ((uintptr_t)(from + col) % 16 == 0 && col >= 0 && col + COUNT <= cols) {
-        union {
-            uint4 word;
-            REAL each[EACH];
-        } x;
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            if (i % EACH == 0)
-                x.word = *(const uint4 *)(from + col + i);
-            to[i] = x.each[i % EACH];
-        }
+        for (int i = 0; i < COUNT; i += EACH)
+            load_word_again(to + i, from + col + i, policy);
     } else {
 #pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            to[i] = col + i >= 0 && col + i < cols ? from[col + i] : 0;
-    }
-}
-
-/* The words of one thread in UNROLL rows. */
-template <int N>
-struct row_words {
-    words<N> x[UNROLL];
-    bool whole[UNROLL]; /* read; else there is no such row, or its elements go one by one */
-};
-
-template <typename S>
-static __device__ __forceinline__ void load_rows(row_words<S::FROM> *w, const gm_normalize_call &call, int64_t row, int64_t end, int64_t period, int64_t col,
-                                                 bool plain)
-{
-    const unsigned shift = (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1));
-#pragma unroll
-    for (int u = 0; u < UNROLL; u++) {
-        int64_t at = (row + u * period) * call.cols + col;
-        w->whole[u] = row + u * period < end && plain && readable<S::COUNT>(at, shift, call.rows * call.cols);
-        if (w->whole[u])
-            w->x[u] = load_shifted<S::FROM>((const char *)((const typename S::in *)call.src + at), shift);
+        for (int i = 0; i < COUNT; i++) {
+            to[i] = 0;
+            if (col + i >= 0 && col + i < cols)
+                load_again(to + i, from + col + i, policy);
+        }
     }
 }
 
 /* How the work of a call with a sub and a factor for each column is cut. Rows `period` apart begin at the same place in a word of out, so that a thread has the
- * same columns in all of them: a block goes through `walk` such rows with COLUMN_THREADS words, a tile. Blocks that follow each other have the tiles of a
+ * same columns in all of them: a block makes COLUMN_THREADS words, a tile, of COLUMN_ROWS such rows. Blocks that follow each other have the tiles of a
  * group, then further rows of them: what they read of sub and factor is in the cache, and what they read of rows is near. */
 struct cut {
-    unsigned period, walk, tiles, group, runs; /* group: tiles in one; runs: blocks that a tile takes */
+    unsigned period, tiles, group, runs; /* group: tiles in one; runs: blocks that a tile takes */
 };
 
+/* The word of column col on of N rows from row on, `period` apart. EASY: all of them can be read whole, as they lie. */
+template <typename IN, typename OUT, typename REAL, int N, bool EASY>
+static __device__ __forceinline__ void normalize_word(const gm_normalize_call &call, const gm_limits<REAL> &limits, int64_t row, unsigned period, int64_t col,
+                                                      gm_tally *tally)
+{
+    typedef shape<IN, OUT, REAL> S;
+    const unsigned shift = EASY ? 0 : (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1));
+    words<S::FROM> x[N];
+    bool whole[N];
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        int64_t r = row + u * period, at = r * call.cols + col;
+        whole[u] = EASY || (r < call.rows && col >= 0 && col + S::COUNT <= call.cols && readable<S::COUNT>(at, shift, call.rows * call.cols));
+        if (whole[u])
+            x[u] = load_shifted<S::FROM>((const char *)((const typename S::in *)call.src + at), shift);
+    }
+    REAL sub[S::COUNT], factor[S::COUNT];
+    load_scale<S::COUNT>(sub, (const REAL *)call.sub, col, call.cols);
+    load_scale<S::COUNT>(factor, (const REAL *)call.factor, col, call.cols);
+    REAL zero = 0; /* infinities and NaN times 0 are NaN */
+#pragma unroll
+    for (int i = 0; i < S::COUNT; i++)
+        zero = fma(sub[i], (REAL)0, fma(factor[i], (REAL)0, zero));
+    const bool plain = zero == 0;
+    unsigned left = 0; /* rows whose elements go one by one */
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        int64_t r = row + u * period;
+        if (whole[u] && plain)
+            normalize_words<IN, OUT, REAL, 1>(call, limits, r * call.cols + col, x[u], sub, factor, tally);
+        else if (r < call.rows)
+            left |= 1u << u;
+    }
+    for (; left != 0; left &= left - 1) {
+        int64_t r = row + (__ffs((int)left) - 1) * (int64_t)period;
+#pragma unroll 1
+        for (int64_t i = col < 0 ? 0 : col; i < col + S::COUNT && i < call.cols; i++)
+            normalize_one<IN, OUT, REAL>(call, limits, r, i, tally);
+    }
+}
+
 template <typename IN, typename OUT, typename REAL>
-static __global__ void __launch_bounds__(COLUMN_THREADS) normalize_columns(const __grid_constant__ gm_normalize_call call,
-                                                                           const __grid_constant__ gm_limits<REAL> limits, const cut c)
+static __global__ void __launch_bounds__(COLUMN_THREADS, (shape<IN, OUT, REAL>::COUNT > 8 ? 2 : 4))
+    normalize_columns(const __grid_constant__ gm_normalize_call call, const __grid_constant__ gm_limits<REAL> limits, const cut c)
 {
     typedef shape<IN, OUT, REAL> S;
     const unsigned group = blockIdx.x / (c.group * c.runs), rest = blockIdx.x % (c.group * c.runs), run = rest / c.group;
     const unsigned tile = group * c.group + rest % c.group;
-    const int64_t start = (int64_t)(run / c.period) * c.period * c.walk + run % c.period, step = (int64_t)UNROLL * c.period;
-    const int64_t last = start + (int64_t)c.period * (c.walk - 1), end = last < call.rows ? last + 1 : call.rows;
-    const int64_t col = ((int64_t)tile * COLUMN_THREADS + threadIdx.x) * S::COUNT - start * call.cols % S::COUNT; /* below 0: begins in the row before */
+    const int64_t start = (int64_t)(run / c.period) * c.period * COLUMN_ROWS + run % c.period, last = start + (COLUMN_ROWS - 1) * (int64_t)c.period;
+    const int64_t begin = (int64_t)tile * COLUMN_THREADS * S::COUNT - start * call.cols % S::COUNT; /* below 0: in the row before */
+    const int64_t col = begin + threadIdx.x * S::COUNT;
     gm_tally tally = {0, 0, 0};
-    if (tile < c.tiles && col < call.cols) {
-        REAL sub[S::COUNT], factor[S::COUNT];
-        bool plain = col >= 0 && col + S::COUNT <= call.cols;
-        load_scale<S::COUNT>(sub, (const REAL *)call.sub, col, call.cols);
-        load_scale<S::COUNT>(factor, (const REAL *)call.factor, col, call.cols);
-#pragma unroll
-        for (int i = 0; i < S::COUNT; i++)
-            plain = plain && is_finite(sub[i]) && is_finite(factor[i]);
-        row_words<S::FROM> here, next;
-        if (S::MANY)
-            load_rows<S>(&next, call, start, end, c.period, col, plain);
-        for (int64_t row = start; row < end; row += step) {
-            if (S::MANY) { /* the next ones are on their way while these are made */
-                here = next;
-                load_rows<S>(&next, call, row + step, end, c.period, col, plain);
-            } else {
-                load_rows<S>(&here, call, row, end, c.period, col, plain);
-            }
-#pragma unroll
-            for (int u = 0; u < UNROLL; u++) {
-                if (here.whole[u]) {
-                    normalize_words<IN, OUT, REAL, 1>(call, limits, (row + u * c.period) * call.cols + col, here.x[u], sub, factor, &tally);
-                } else if (row + u * c.period < end) {
+    if (begin >= 0 && begin + COLUMN_THREADS * S::COUNT <= call.cols && last < call.rows && (uintptr_t)call.src % (4 * S::FROM) == 0) {
+        normalize_word<IN, OUT, REAL, COLUMN_ROWS, true>(call, limits, start, c.period, col, &tally);
+    } else if (tile < c.tiles && col < call.cols) {
 #pragma unroll 1
-                    for (int64_t i = col < 0 ? 0 : col; i < col + S::COUNT && i < call.cols; i++)
-                        normalize_one<IN, OUT, REAL>(call, limits, row + u * c.period, i, &tally);
-                }
-            }
-        }
+        for (int u = 0; u < COLUMN_ROWS; u += EDGE_ROWS)
+            normalize_word<IN, OUT, REAL, EDGE_ROWS, false>(call, limits, start + u * c.period, c.period, col, &tally);
     }
     count<COLUMN_THREADS>(call.counts, tally);
 }
@@ -232,19 +227,19 @@ template <typename IN, typename OUT, typename REAL>
 static int launch_columns(gm_cuda_stream stream, const gm_normalize_call *call)
 {
     typedef shape<IN, OUT, REAL> S;
-    cut c = {1, S::MANY ? LONG_WALK : WALK, 0, S::MANY ? LARGE_GROUP : GROUP, 0};
+    cut c = {1, 0, 0, 0};
     while (c.period * call->cols % S::COUNT != 0) /* COUNT is a power of two */
         c.period *= 2;
     int64_t words = (call->cols + S::COUNT - 1) / S::COUNT + (c.period > 1), tiles = (words + COLUMN_THREADS - 1) / COLUMN_THREADS;
-    int64_t per_class = (call->rows + c.period - 1) / c.period;
+    int64_t group = GROUP / (COLUMN_THREADS * S::COUNT), per_class = (call->rows + c.period - 1) / c.period;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    c.group = tiles < c.group ? (unsigned)tiles : c.group;
-    c.walk = per_class < c.walk ? (unsigned)per_class : c.walk;
-    int64_t runs = (per_class + c.walk - 1) / c.walk * c.period, blocks = (tiles + c.group - 1) / c.group * c.group * runs;
+    group = tiles < group ? tiles : group;
+    int64_t runs = (per_class + COLUMN_ROWS - 1) / COLUMN_ROWS * c.period, blocks = (tiles + group - 1) / group * group * runs;
     if (blocks > INT32_MAX) /* frames of a few elements */
         return gm_cuda_normalize_any(stream, call);
     c.tiles = (unsigned)tiles;
+    c.group = (unsigned)group;
     c.runs = (unsigned)runs;
     normalize_columns<IN, OUT, REAL><<<(unsigned)blocks, COLUMN_THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
     return cudaGetLastError();

@@ -54,15 +54,54 @@ static __device__ __forceinline__ words<N> load_shifted(const char *from, unsign
     return x;
 }
 
+template <typename WORD>
+static __device__ __forceinline__ void store_word(WORD *to, WORD x, bool streams)
+{
+    if (streams)
+        __stcs(to, x);
+    else
+        *to = x;
+}
+
+/* streams: the words leave the L2 cache first. */
 template <int N>
-static __device__ __forceinline__ void store_words(void *to, const words<N> &x)
+static __device__ __forceinline__ void store_words(void *to, const words<N> &x, bool streams)
 {
     if (N == 1)
-        *(uint32_t *)to = x.w[0];
+        store_word((uint32_t *)to, x.w[0], streams);
     else if (N == 2)
-        *(uint2 *)to = make_uint2(x.w[0], x.w[N - 1]);
+        store_word((uint2 *)to, make_uint2(x.w[0], x.w[N - 1]), streams);
     else
-        *(uint4 *)to = make_uint4(x.w[0], x.w[1 % N], x.w[2 % N], x.w[3 % N]);
+        store_word((uint4 *)to, make_uint4(x.w[0], x.w[1 % N], x.w[2 % N], x.w[3 % N]), streams);
+}
+
+/* For numbers that further rows want again: they leave the L2 cache last. Images that go through the cache meanwhile would push them out. */
+static __device__ __forceinline__ uint64_t read_again(void)
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+static __device__ __forceinline__ void load_again(float *to, const float *from, uint64_t policy)
+{
+    asm volatile("ld.global.nc.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(*to) : "l"(from), "l"(policy));
+}
+
+static __device__ __forceinline__ void load_again(double *to, const double *from, uint64_t policy)
+{
+    asm volatile("ld.global.nc.L2::cache_hint.f64 %0, [%1], %2;" : "=d"(*to) : "l"(from), "l"(policy));
+}
+
+/* 16 bytes of numbers. */
+static __device__ __forceinline__ void load_word_again(float *to, const float *from, uint64_t policy)
+{
+    asm volatile("ld.global.nc.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;" : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "l"(from), "l"(policy));
+}
+
+static __device__ __forceinline__ void load_word_again(double *to, const double *from, uint64_t policy)
+{
+    asm volatile("ld.global.nc.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;" : "=d"(to[0]), "=d"(to[1]) : "l"(from), "l"(policy));
 }
 
 /* Elements of 1, 2, 4 or 8 bytes in the other order of bytes. */
