@@ -295,7 +295,7 @@ static int choose_sizes(gm_plan *plan, const gm_part *part)
 {
     const gm_problem *p = &plan->problem;
     int64_t least_cap = gm_min(p->device_budget, p->host_budget);
-    plan->depth = p->depth ? p->depth : gm_max(3, p->threads + (p->stage ? gm_max(4, p->threads) : 2));
+    plan->depth = p->depth ? p->depth : gm_max(3, p->threads + (p->stage ? gm_max(4, p->threads / 2) : 2));
     if (p->wants_tiles) /* fewer threads rather than no room for the block */
         plan->tile_count = gm_max(1, gm_min(p->threads, least_cap / 8 / (plan->tile * plan->tile * p->accumulator_bytes)));
     int64_t piece = p->piece ? p->piece : gm_min(p->stage ? staged_piece : default_piece, least_cap / (8 * plan->depth));
