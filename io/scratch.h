@@ -39,7 +39,7 @@ char *gm_parted_path(const gm_output_record *record, int part, char *path);
 /* Rows of a dataset that part has, or that come before row in its part: those of earlier stripes. */
 int64_t gm_parted_rows(const gm_output_record *record, int index, int part);
 
-/* Makes a part by copying the first one, of which only the data may be missing: libhdf5 takes longer. Returns whether it is made; it is not
+/* Makes a part by copying the one before, of which only the data may be missing: libhdf5 takes longer. Returns whether it is made; it is not
  * where the two are not alike. */
 int gm_parted_copy(gm_output_record *record, int part);
 
