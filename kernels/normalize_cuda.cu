@@ -139,10 +139,11 @@ static __device__ __forceinline__ void load_scale(REAL *to, const REAL *from, in
 }
 
 /* How the work of a call with a sub and a factor for each column is cut. Rows `period` apart begin at the same place in a word of out, so that a thread has the
- * same columns in all of them: a block makes COLUMN_THREADS words, a tile, of COLUMN_ROWS such rows. Blocks that follow each other have the tiles of a
- * group, then further rows of them: what they read of sub and factor is in the cache, and what they read of rows is near. */
+ * same columns in all of them: a block makes COLUMN_THREADS words, a tile, of COLUMN_ROWS such rows; of narrow rows 2^across words, and its other threads further
+ * rows. Blocks that follow each other have the tiles of a group, then further rows of them: what they read of sub and factor is in the cache, and what they
+ * read of rows is near. */
 struct cut {
-    unsigned period, tiles, group, runs; /* group: tiles in one; runs: blocks that a tile takes */
+    unsigned period, across, tiles, group, blocks; /* group: tiles in one; blocks: of a tile */
 };
 
 /* The word of column col on of N rows from row on, `period` apart. EASY: all of them can be read whole, as they lie. */
@@ -186,23 +187,26 @@ static __device__ __forceinline__ void normalize_word(const gm_normalize_call &c
     }
 }
 
-template <typename IN, typename OUT, typename REAL>
+/* NARROW: rows of fewer than COLUMN_THREADS words. */
+template <typename IN, typename OUT, typename REAL, bool NARROW>
 static __global__ void __launch_bounds__(COLUMN_THREADS, (shape<IN, OUT, REAL>::COUNT > 8 ? 2 : 4))
     normalize_columns(const __grid_constant__ gm_normalize_call call, const __grid_constant__ gm_limits<REAL> limits, const cut c)
 {
     typedef shape<IN, OUT, REAL> S;
-    const unsigned group = blockIdx.x / (c.group * c.runs), rest = blockIdx.x % (c.group * c.runs), run = rest / c.group;
-    const unsigned tile = group * c.group + rest % c.group;
+    const unsigned group = blockIdx.x / (c.group * c.blocks), rest = blockIdx.x % (c.group * c.blocks), tile = group * c.group + rest % c.group;
+    const unsigned across = NARROW ? 1u << c.across : COLUMN_THREADS, side = NARROW ? threadIdx.x >> c.across : 0;
+    const unsigned run = rest / c.group * (COLUMN_THREADS / across) + side;
     const int64_t start = (int64_t)(run / c.period) * c.period * COLUMN_ROWS + run % c.period, last = start + (COLUMN_ROWS - 1) * (int64_t)c.period;
-    const int64_t begin = (int64_t)tile * COLUMN_THREADS * S::COUNT - start * call.cols % S::COUNT; /* below 0: in the row before */
-    const int64_t col = begin + threadIdx.x * S::COUNT;
+    const int64_t begin = (int64_t)tile * across * S::COUNT - start * call.cols % S::COUNT; /* below 0: in the row before */
+    const int64_t col = begin + threadIdx.x % across * S::COUNT;
     gm_tally tally = {0, 0, 0};
-    if (begin >= 0 && begin + COLUMN_THREADS * S::COUNT <= call.cols && last < call.rows && (uintptr_t)call.src % (4 * S::FROM) == 0) {
+    if (!NARROW && begin >= 0 && begin + across * S::COUNT <= call.cols && last < call.rows && (uintptr_t)call.src % (4 * S::FROM) == 0) {
         normalize_word<IN, OUT, REAL, COLUMN_ROWS, true>(call, limits, start, c.period, col, &tally);
     } else if (tile < c.tiles && col < call.cols) {
+        static_assert(COLUMN_ROWS % EDGE_ROWS == 0, "rows at an edge are those of the block");
 #pragma unroll 1
-        for (int u = 0; u < COLUMN_ROWS; u += EDGE_ROWS)
-            normalize_word<IN, OUT, REAL, EDGE_ROWS, false>(call, limits, start + u * c.period, c.period, col, &tally);
+        for (int64_t row = start; row <= last && row < call.rows; row += EDGE_ROWS * c.period)
+            normalize_word<IN, OUT, REAL, EDGE_ROWS, false>(call, limits, row, c.period, col, &tally);
     }
     count<COLUMN_THREADS>(call.counts, tally);
 }
@@ -227,21 +231,27 @@ template <typename IN, typename OUT, typename REAL>
 static int launch_columns(gm_cuda_stream stream, const gm_normalize_call *call)
 {
     typedef shape<IN, OUT, REAL> S;
-    cut c = {1, 0, 0, 0};
+    cut c = {1, 0, 0, 0, 0};
     while (c.period * call->cols % S::COUNT != 0) /* COUNT is a power of two */
         c.period *= 2;
-    int64_t words = (call->cols + S::COUNT - 1) / S::COUNT + (c.period > 1), tiles = (words + COLUMN_THREADS - 1) / COLUMN_THREADS;
-    int64_t group = GROUP / (COLUMN_THREADS * S::COUNT), per_class = (call->rows + c.period - 1) / c.period;
+    int64_t words = (call->cols + S::COUNT - 1) / S::COUNT + (c.period > 1), per_class = (call->rows + c.period - 1) / c.period;
+    while (1 << c.across < COLUMN_THREADS && 1 << c.across < words)
+        c.across++;
+    int64_t across = 1 << c.across, tiles = (words + across - 1) / across, group = GROUP / (COLUMN_THREADS * S::COUNT);
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
     group = tiles < group ? tiles : group;
-    int64_t runs = (per_class + COLUMN_ROWS - 1) / COLUMN_ROWS * c.period, blocks = (tiles + group - 1) / group * group * runs;
+    int64_t runs = (per_class + COLUMN_ROWS - 1) / COLUMN_ROWS * c.period, side = COLUMN_THREADS / across;
+    int64_t each = (runs + side - 1) / side, blocks = (tiles + group - 1) / group * group * each;
     if (blocks > INT32_MAX) /* frames of a few elements */
         return gm_cuda_normalize_any(stream, call);
     c.tiles = (unsigned)tiles;
     c.group = (unsigned)group;
-    c.runs = (unsigned)runs;
-    normalize_columns<IN, OUT, REAL><<<(unsigned)blocks, COLUMN_THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
+    c.blocks = (unsigned)each;
+    if (across < COLUMN_THREADS)
+        normalize_columns<IN, OUT, REAL, true><<<(unsigned)blocks, COLUMN_THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
+    else
+        normalize_columns<IN, OUT, REAL, false><<<(unsigned)blocks, COLUMN_THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
     return cudaGetLastError();
 }
 

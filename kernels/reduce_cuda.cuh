@@ -136,7 +136,8 @@ struct leaf_walk {
     int lane, batches;
     uint64_t policy;
 
-    __device__ __forceinline__ leaf_walk(const leaf_place &place, word *ring_of_warp, int lane_) : p(place), ring(ring_of_warp + lane_), lane(lane_), policy(read_once())
+    __device__ __forceinline__ leaf_walk(const leaf_place &place, word *ring_of_warp, int lane_)
+        : p(place), ring(ring_of_warp + lane_), lane(lane_), policy(read_once())
     {
         batches = (p.skip + p.n + SLOTS - 1) / SLOTS;
     }
