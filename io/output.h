@@ -107,8 +107,8 @@ int gm_output_write(gm_output *output, int index, int64_t row, int64_t rows, int
  * two chunks a thread. Called by every rank when all have closed; does nothing without chunked datasets. GM_EDEVICE: no memory. */
 int gm_output_pack(const gm_output_record *record, int rank, int threads);
 
-/* Rows that go to one file before the next ones go to another; 1 where all rows go to the same. Pieces that end at multiples of it do not wait for each other, as
- * a file is written by one thread at a time. */
+/* Rows of dataset index (0 to datasets - 1) that go to one file before the next ones go to another; 1 where all go to the same. Pieces that end at multiples of it
+ * do not wait for each other, as a file is written by one thread at a time. */
 int64_t gm_output_row_unit(const gm_output *output, int index);
 
 /* An attribute of every dataset of the output; text longer than 60 KiB is cut. */

@@ -114,7 +114,8 @@ typedef struct gm_strips {
 /* The strips of a rectangle for slots of `capacity` bytes, with so many bytes an element. */
 void gm_strips_set(gm_strips *strips, int64_t row0, int64_t rows, int64_t col0, int64_t cols, int64_t element, int64_t capacity);
 
-/* Strips of whole units of so many rows and columns, where one fits, such as chunks: otherwise each would be decoded for every strip that cuts it. */
+/* Strips of whole units of so many rows and columns, where one fits: a chunk would be decoded for every strip that cuts it, and two strips in a stripe of a part
+ * would wait for each other. */
 void gm_strips_align(gm_strips *strips, int64_t row_unit, int64_t col_unit, int64_t element, int64_t capacity);
 
 /* The next strip as the rectangle of a piece; 0 when there is none. */

@@ -296,7 +296,7 @@ static int at_band(gm_matmul *p, gm_piece *piece)
     if (c->band > 0) {
         int64_t element = (int64_t)gm_dtype_size(p->problem->result);
         set_band(p, c->band - 1, element, p->plan.piece);
-        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->cols, element, p->plan.piece);
+        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->cols, element, p->plan.piece); /* rows stay whole */
     } else {
         c->strips.row = c->strips.row1;
     }

@@ -25,7 +25,8 @@ typedef struct gm_slot {
     gm_event *begin[GM_LEGS], *end[GM_LEGS];
 } gm_slot;
 
-/* Memory, to be pinned when it is first copied, and events; twin: device memory of the same size, which stays the caller's. A slot that failed to open is closed like any other. */
+/* Memory, to be pinned when it is first copied, and events; twin: device memory of the same size, which stays the caller's. A slot that failed to open is closed
+ * like any other. */
 int gm_slot_open(const gm_stream_setup *setup, void *twin, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
 
