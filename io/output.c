@@ -206,7 +206,7 @@ static int create_datasets(hid_t file, gm_output_record *record, int part)
 
         if (part < 0) {
             status = create_dataset(file, record, &dataset, record->stripe[i] ? i : -1, &record->offset[i]);
-        } else if (record->stripe[i] && (dataset.dims[0] = gm_parted_rows(record, i, part)) > 0) {
+        } else if ((dataset.dims[0] = gm_parted_rows(record, i, part)) > 0) {
             status = create_dataset(file, record, &dataset, -1, &record->part_offset[part][i]);
         }
     }

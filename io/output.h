@@ -103,13 +103,13 @@ int gm_output_close(gm_output *output, double *sync_seconds);
  * Checked, thread-safe. */
 int gm_output_write(gm_output *output, int index, int64_t row, int64_t rows, int64_t col, int64_t cols, const void *src, size_t pitch);
 
-/* Brings the share of a rank (0 to record->ranks - 1) of all chunks into their final form, by so many threads, in memory that is charged to GM_HOST:
- * two chunks a thread. Called by every rank when all have closed; does nothing without chunked datasets. GM_EDEVICE: no memory. */
-int gm_output_pack(const gm_output_record *record, int rank, int threads);
-
 /* Rows of dataset index (0 to datasets - 1) that go to one file before the next ones go to another; 1 where all go to the same. Pieces that end at multiples of it
  * do not wait for each other, as a file is written by one thread at a time. */
 int64_t gm_output_row_unit(const gm_output *output, int index);
+
+/* Brings the share of a rank (0 to record->ranks - 1) of all chunks into their final form, by so many threads, in memory that is charged to GM_HOST:
+ * two chunks a thread. Called by every rank when all have closed; does nothing without chunked datasets. GM_EDEVICE: no memory. */
+int gm_output_pack(const gm_output_record *record, int rank, int threads);
 
 /* An attribute of every dataset of the output; text longer than 60 KiB is cut. */
 typedef struct gm_attribute {

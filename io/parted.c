@@ -75,9 +75,12 @@ char *gm_parted_path(const gm_output_record *record, int part, char *path)
 
 int64_t gm_parted_rows(const gm_output_record *record, int index, int part)
 {
-    int64_t rows = record->dataset[index].dims[0], stripe = record->stripe[index];
-    int64_t round = stripe * record->parts, full = rows / round, left = rows % round - part * stripe;
+    int64_t rows = record->dataset[index].dims[0], stripe = record->stripe[index], round = stripe * record->parts, full, left;
 
+    if (round == 0)
+        return 0;
+    full = rows / round;
+    left = rows % round - part * stripe;
     return full * stripe + gm_max(0, gm_min(left, stripe));
 }
 
@@ -171,15 +174,12 @@ static int copy_range(int in, int out, int64_t from, int64_t to)
 int gm_parted_copy(gm_output_record *record, int part)
 {
     char before[GM_PATH_MAX], path[GM_PATH_MAX];
-    int64_t begin = part > 0 ? record->part_offset[part - 1][0] : 0, rows, end;
+    int64_t rows = gm_parted_rows(record, 0, part), begin = part > 0 ? record->part_offset[part - 1][0] : 0;
+    int64_t end = begin + rows * gm_output_columns(&record->dataset[0]) * (int64_t)gm_dtype_size(record->dataset[0].type);
     int in = -1, out = -1, ok = 0;
     struct stat st;
 
-    if (begin == 0 || record->datasets != 1)
-        return 0;
-    rows = gm_parted_rows(record, 0, part);
-    end = begin + rows * gm_output_columns(&record->dataset[0]) * (int64_t)gm_dtype_size(record->dataset[0].type);
-    if (gm_parted_rows(record, 0, part - 1) != rows)
+    if (begin == 0 || record->datasets != 1 || gm_parted_rows(record, 0, part - 1) != rows)
         return 0;
     in = open(gm_parted_path(record, part - 1, before), O_RDONLY | O_CLOEXEC);
     out = open(gm_parted_path(record, part, path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -36,7 +36,7 @@ int gm_parted_plan(gm_output_record *record);
 /* The file of a part; path has room for GM_PATH_MAX bytes. Returns path. */
 char *gm_parted_path(const gm_output_record *record, int part, char *path);
 
-/* Rows of a dataset that part has, or that come before row in its part: those of earlier stripes. */
+/* Rows of a dataset that part has; 0 where the dataset lies in the file itself. */
 int64_t gm_parted_rows(const gm_output_record *record, int index, int part);
 
 /* Makes a part by copying the one before, of which only the data may be missing: libhdf5 takes longer. Returns whether it is made; it is not
