@@ -34,28 +34,26 @@ def normalized(options, words, kind):
         return next(iter(file.values()))[()].tobytes() if ran.code == 0 else None, ran
 
 
+def same(title, made, words, kind):
+    """Threads together make what one alone makes: made(options, words, kind) -> (what, the run). Returns the run of one alone."""
+    want, alone = made(ALONE, words, kind)
+    faults = [alone] if alone.code else []
+    for options in TOGETHER if kind == "cpu" else TOGETHER[:1]: # each run starts the device
+        got, ran = made(options, words, kind)
+        if ran.code or got != want:
+            faults.append(f"{options} differs: {ran}")
+    gm.ok(not faults, title, *faults)
+    return alone
+
+
 def layout(title, storage, dtype, kind):
-    ways = TOGETHER if kind == "cpu" else TOGETHER[:1] # each run starts the device
     x = numbers(dtype)
     gm.write("x.h5", storage, x=x)
     for axis in AXES:
-        want, alone = statistics(ALONE, axis, kind)
-        faults = [alone] if alone.code else []
-        for options in ways:
-            got, ran = statistics(options, axis, kind)
-            if ran.code or got != want:
-                faults.append(f"{options} differs: {ran}")
-        gm.ok(not faults, f"{kind}: {dtype}, {title}: statistics, --axis {axis}", *faults)
-    low, ran = gm.read("r.h5", "/min"), alone
-    gm.ok(np.array_equal(low, x.min(axis=2)), f"{kind}: {dtype}, {title}: the minima are NumPy's", ran)
+        alone = same(f"{kind}: {dtype}, {title}: statistics, --axis {axis}", statistics, axis, kind)
+    gm.ok(np.array_equal(gm.read("r.h5", "/min"), x.min(axis=2)), f"{kind}: {dtype}, {title}: the minima are NumPy's", alone)
     for words in ("--method minmax", "--method minmax --per pixel", "--method zscore --per frame --type f32"):
-        want, alone = normalized(ALONE, words, kind)
-        faults = [alone] if alone.code else []
-        for options in ways:
-            got, ran = normalized(options, words, kind)
-            if ran.code or got != want:
-                faults.append(f"{options} differs: {ran}")
-        gm.ok(not faults, f"{kind}: {dtype}, {title}: normalize {words}", *faults)
+        same(f"{kind}: {dtype}, {title}: normalize {words}", normalized, words, kind)
 
 
 for device in gm.devices():

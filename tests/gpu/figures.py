@@ -193,10 +193,10 @@ class Session:
         with open(report) as file:
             return json.load(file)
 
-    def repeat(self, measure):
-        """The median run, by seconds, of measure() -> (seconds, what else)."""
+    def repeat(self, measure, times=None):
+        """The median run, by seconds, of measure() -> (seconds, what else), of so many (--repeat) after one that warms up."""
         measure()
-        runs = sorted((measure() for _ in range(self.options.repeat)), key=lambda run: run[0])
+        runs = sorted((measure() for _ in range(times or self.options.repeat)), key=lambda run: run[0])
         return runs[len(runs) // 2]
 
     def ours(self, words, ranks=1, output=None):
@@ -216,8 +216,7 @@ class Session:
         return seconds, phases
 
     def rival(self, work, path, count, ranks):
-        runs = [time_rival(work, path, count, ranks) for _ in range(1 + self.options.rival_repeat)]
-        return sorted(runs[1:])[len(runs[1:]) // 2]
+        return self.repeat(lambda: (time_rival(work, path, count, ranks), None), self.options.rival_repeat)[0]
 
     def tell(self, what, seconds, size, rival=None, rival_name="", phases=None):
         """One row: size in bytes, the rival in seconds."""
