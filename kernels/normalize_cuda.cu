@@ -29,12 +29,14 @@ static __device__ __forceinline__ bool is_finite(double x)
     return fabs(x) <= 0x1.fffffffffffffp1023;
 }
 
-/* What a block takes, found by trying on an H200. Rows: of 256 threads, four words each, u16 to u16 runs at 0.98 of a copy, u16 to f32 at 0.96, f32 to f32 at
- * 0.98; one word each 0.76, as the counts of so many blocks queue up; two words of 512 threads 0.92 to 0.99. Columns: a word in each of a few rows, all of
- * them under way before the first is made, runs at 0.93, 0.92 and 0.95. A block that goes on to further rows is up to 2 % slower, however it reads ahead:
- * blocks then drift apart, and what is read and written at one time no longer lies close together. A ring in shared memory, of cp.async or of bulk copies, 0.63
- * to 0.90. */
-enum { ROW_THREADS = 256, ROW_EACH = 4, COLUMN_THREADS = 256, COLUMN_ROWS = 6, EDGE_ROWS = 2, GROUP = 1 << 19 /* columns */ };
+/* What a block takes, found by trying on an H200; rates are of a copy's. Rows: of 256 threads, five words each, u16 to u16 runs at 0.976, u16 to f32 at 0.957,
+ * f32 to f32 at 0.976, and all but as fast from where words do not lie; one word each 0.76, as the counts of so many blocks queue up; four words 0.95 to 0.97.
+ * Columns: a word in each of a few rows (shape<>), all of them under way before the first is made, runs at 0.935, 0.925 and 0.955. What bounds them is the way
+ * to memory: without any sub and factor they run at 0.92 to 0.95, and frames of 2^19 elements, whose rows under way touch each other, at 0.95 to 0.98. A block
+ * that goes on to further rows is up to 2 % slower, however it reads ahead: blocks then drift apart, and what is read and written at one time no longer lies
+ * close together. Fewer rows and more words of each, groups of 2^20 columns, other hints to the cache: from 1 % faster to 10 % slower, by type and frame. A ring
+ * in shared memory, of cp.async or of bulk copies, 0.63 to 0.90. */
+enum { ROW_THREADS = 256, ROW_EACH = 5, EDGE_ROWS = 2, GROUP = 1 << 19 /* columns */ };
 
 /* What a thread makes at a time: as many elements as the larger of their types has in 16 bytes. */
 template <typename IN, typename OUT, typename REAL>
@@ -44,7 +46,10 @@ struct shape {
     enum {
         COUNT = 16 / (sizeof(in) > sizeof(out) ? sizeof(in) : sizeof(out)),
         FROM = COUNT * sizeof(in) / 4, /* words of 32 bits */
-        TO = COUNT * sizeof(out) / 4
+        TO = COUNT * sizeof(out) / 4,
+        THREADS = COUNT > 4 || FROM > TO ? 256 : 128, /* of a block by columns, and how many rows it makes */
+        ROWS = COUNT == 8 ? 5 : THREADS == 256 ? 6 : 4,
+        BLOCKS = (COUNT > 8 ? 512 : 1024) / THREADS /* of a multiprocessor, at least */
     };
 };
 
@@ -79,29 +84,36 @@ static __device__ __forceinline__ bool readable(int64_t at, unsigned shift, int6
 }
 
 /* One sub and factor for all, or for each row. Blocks (x, y): ROW_EACH * ROW_THREADS words of row y, and of the rows gridDim.y further on. Words count from the
- * first element of out: at the borders of rows one may have elements of two, and each of the rows sees to its own. */
-template <typename IN, typename OUT, typename REAL, bool ONE_ROW>
+ * first element of out: at the borders of rows one may have elements of two, and each of the rows sees to its own. SHIFTS: src does not lie as its words do. */
+template <typename IN, typename OUT, typename REAL, bool ONE_ROW, bool SHIFTS>
 static __global__ void __launch_bounds__(ROW_THREADS) normalize_rows(const __grid_constant__ gm_normalize_call call,
                                                                      const __grid_constant__ gm_limits<REAL> limits)
 {
     typedef shape<IN, OUT, REAL> S;
-    const unsigned shift = (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1));
+    const unsigned shift = SHIFTS ? (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1)) : 0;
     const int64_t total = ONE_ROW ? call.cols : call.rows * call.cols;
     gm_tally tally = {0, 0, 0};
     for (int64_t row = ONE_ROW ? 0 : blockIdx.y; row < (ONE_ROW ? 1 : call.rows); row += ONE_ROW ? 1 : gridDim.y) {
         const int64_t begin = row * call.cols, end = begin + call.cols;
-        const int64_t first = (begin / S::COUNT + (int64_t)blockIdx.x * (ROW_EACH * ROW_THREADS) + threadIdx.x) * S::COUNT;
-        words<S::FROM> x[ROW_EACH];
+        const int64_t low = (begin / S::COUNT + (int64_t)blockIdx.x * (ROW_EACH * ROW_THREADS)) * S::COUNT, high = low + ROW_EACH * ROW_THREADS * S::COUNT;
+        const int64_t first = low + threadIdx.x * S::COUNT;
+        const typename S::in *src = (const typename S::in *)call.src;
+        const bool inside = low >= begin && low > 0 && high <= end && high + S::COUNT <= total; /* all words of the block, and those beside them */
+        words<S::FROM> x[ROW_EACH], behind = {};
         bool whole[ROW_EACH];
+        if (SHIFTS && inside)
+            load_rows<S::FROM, ROW_EACH>(x, &behind, (const char *)(src + first), ROW_THREADS * S::COUNT * sizeof *src, shift);
 #pragma unroll
         for (int e = 0; e < ROW_EACH; e++) {
             int64_t at = first + e * (ROW_THREADS * S::COUNT);
             whole[e] = at >= begin && at + S::COUNT <= end && readable<S::COUNT>(at, shift, total);
-            if (whole[e])
-                x[e] = load_shifted<S::FROM>((const char *)((const typename S::in *)call.src + at), shift);
+            if (whole[e] && !(SHIFTS && inside))
+                x[e] = load_shifted<S::FROM>((const char *)(src + at), shift);
         }
         const REAL sub = ((const REAL *)call.sub)[row * call.row_step], factor = ((const REAL *)call.factor)[row * call.row_step];
         const bool plain = is_finite(sub) && is_finite(factor);
+        if (SHIFTS && inside)
+            shift_rows<S::FROM, ROW_EACH>(x, behind, shift);
 #pragma unroll
         for (int e = 0; e < ROW_EACH; e++) {
             int64_t at = first + e * (ROW_THREADS * S::COUNT);
@@ -139,76 +151,92 @@ static __device__ __forceinline__ void load_scale(REAL *to, const REAL *from, in
 }
 
 /* How the work of a call with a sub and a factor for each column is cut. Rows `period` apart begin at the same place in a word of out, so that a thread has the
- * same columns in all of them: a block makes COLUMN_THREADS words, a tile, of COLUMN_ROWS such rows; of narrow rows 2^across words, and its other threads further
- * rows. Blocks that follow each other have the tiles of a group, then further rows of them: what they read of sub and factor is in the cache, and what they
- * read of rows is near. */
+ * same columns in all of them: a block makes a word a thread, a tile, of a few such rows; of narrow rows 2^across words, and its other threads further rows.
+ * Blocks that follow each other have the tiles of a group, then further rows of them: what they read of sub and factor is in the cache, and what they read of
+ * rows is near. */
 struct cut {
     unsigned period, across, tiles, group, blocks; /* group: tiles in one; blocks: of a tile */
 };
 
-/* The word of column col on of N rows from row on, `period` apart. EASY: all of them can be read whole, as they lie. */
-template <typename IN, typename OUT, typename REAL, int N, bool EASY>
-static __device__ __forceinline__ void normalize_word(const gm_normalize_call &call, const gm_limits<REAL> &limits, int64_t row, unsigned period, int64_t col,
-                                                      gm_tally *tally)
+/* How the words of a block are read: whole and as they lie, by whole warps and with what lies behind them, or each as its place allows. */
+enum reading { AS_THEY_LIE, SHIFTED, ONE_BY_ONE };
+
+/* The word of column col on of N rows from row on, `period` apart, of those before row end. */
+template <typename IN, typename OUT, typename REAL, int N, reading HOW>
+static __device__ __forceinline__ void normalize_word(const gm_normalize_call &call, const gm_limits<REAL> &limits, int64_t row, int64_t end, unsigned period,
+                                                      int64_t col, gm_tally *tally)
 {
     typedef shape<IN, OUT, REAL> S;
-    const unsigned shift = EASY ? 0 : (unsigned)((uintptr_t)call.src & (4 * S::FROM - 1));
-    words<S::FROM> x[N];
+    const typename S::in *src = (const typename S::in *)call.src;
+    const unsigned shift = HOW == AS_THEY_LIE ? 0 : (unsigned)((uintptr_t)src & (4 * S::FROM - 1));
+    words<S::FROM> x[N], behind = {};
     bool whole[N];
+    if (HOW == SHIFTED)
+        load_rows<S::FROM, N>(x, &behind, (const char *)(src + row * call.cols + col), period * call.cols * (int64_t)sizeof *src, shift);
 #pragma unroll
     for (int u = 0; u < N; u++) {
         int64_t r = row + u * period, at = r * call.cols + col;
-        whole[u] = EASY || (r < call.rows && col >= 0 && col + S::COUNT <= call.cols && readable<S::COUNT>(at, shift, call.rows * call.cols));
-        if (whole[u])
-            x[u] = load_shifted<S::FROM>((const char *)((const typename S::in *)call.src + at), shift);
+        whole[u] = HOW != ONE_BY_ONE || (r < end && col >= 0 && col + S::COUNT <= call.cols && readable<S::COUNT>(at, shift, call.rows * call.cols));
+        if (HOW != SHIFTED && whole[u])
+            x[u] = load_shifted<S::FROM>((const char *)(src + at), shift);
     }
     REAL sub[S::COUNT], factor[S::COUNT];
     load_scale<S::COUNT>(sub, (const REAL *)call.sub, col, call.cols);
     load_scale<S::COUNT>(factor, (const REAL *)call.factor, col, call.cols);
+    if (HOW == SHIFTED)
+        shift_rows<S::FROM, N>(x, behind, shift);
     REAL zero = 0; /* infinities and NaN times 0 are NaN */
 #pragma unroll
     for (int i = 0; i < S::COUNT; i++)
         zero = fma(sub[i], (REAL)0, fma(factor[i], (REAL)0, zero));
     const bool plain = zero == 0;
     unsigned left = 0; /* rows whose elements go one by one */
+    if (!plain) {
+        left = (1u << N) - 1;
+    } else {
 #pragma unroll
-    for (int u = 0; u < N; u++) {
-        int64_t r = row + u * period;
-        if (whole[u] && plain)
-            normalize_words<IN, OUT, REAL, 1>(call, limits, r * call.cols + col, x[u], sub, factor, tally);
-        else if (r < call.rows)
-            left |= 1u << u;
+        for (int u = 0; u < N; u++) {
+            if (whole[u])
+                normalize_words<IN, OUT, REAL, 1>(call, limits, (row + u * period) * call.cols + col, x[u], sub, factor, tally);
+            else
+                left |= 1u << u;
+        }
     }
     for (; left != 0; left &= left - 1) {
         int64_t r = row + (__ffs((int)left) - 1) * (int64_t)period;
+        int64_t to = r >= end ? 0 : col + S::COUNT < call.cols ? col + S::COUNT : call.cols;
 #pragma unroll 1
-        for (int64_t i = col < 0 ? 0 : col; i < col + S::COUNT && i < call.cols; i++)
+        for (int64_t i = col < 0 ? 0 : col; i < to; i++)
             normalize_one<IN, OUT, REAL>(call, limits, r, i, tally);
     }
 }
 
-/* NARROW: rows of fewer than COLUMN_THREADS words. */
+/* NARROW: rows of fewer words than a block has threads. */
 template <typename IN, typename OUT, typename REAL, bool NARROW>
-static __global__ void __launch_bounds__(COLUMN_THREADS, (shape<IN, OUT, REAL>::COUNT > 8 ? 2 : 4))
+static __global__ void __launch_bounds__(shape<IN, OUT, REAL>::THREADS, shape<IN, OUT, REAL>::BLOCKS)
     normalize_columns(const __grid_constant__ gm_normalize_call call, const __grid_constant__ gm_limits<REAL> limits, const cut c)
 {
     typedef shape<IN, OUT, REAL> S;
     const unsigned group = blockIdx.x / (c.group * c.blocks), rest = blockIdx.x % (c.group * c.blocks), tile = group * c.group + rest % c.group;
-    const unsigned across = NARROW ? 1u << c.across : COLUMN_THREADS, side = NARROW ? threadIdx.x >> c.across : 0;
-    const unsigned run = rest / c.group * (COLUMN_THREADS / across) + side;
-    const int64_t start = (int64_t)(run / c.period) * c.period * COLUMN_ROWS + run % c.period, last = start + (COLUMN_ROWS - 1) * (int64_t)c.period;
+    const unsigned across = NARROW ? 1u << c.across : S::THREADS, side = NARROW ? threadIdx.x >> c.across : 0;
+    const unsigned run = rest / c.group * (S::THREADS / across) + side;
+    const int64_t start = (int64_t)(run / c.period) * c.period * S::ROWS + run % c.period, last = start + (S::ROWS - 1) * (int64_t)c.period;
     const int64_t begin = (int64_t)tile * across * S::COUNT - start * call.cols % S::COUNT; /* below 0: in the row before */
     const int64_t col = begin + threadIdx.x % across * S::COUNT;
     gm_tally tally = {0, 0, 0};
-    if (!NARROW && begin >= 0 && begin + across * S::COUNT <= call.cols && last < call.rows && (uintptr_t)call.src % (4 * S::FROM) == 0) {
-        normalize_word<IN, OUT, REAL, COLUMN_ROWS, true>(call, limits, start, c.period, col, &tally);
+    const int64_t stop = begin + across * S::COUNT;
+    const bool shifts = (uintptr_t)call.src % (4 * S::FROM) != 0, whole = !NARROW && begin >= 0 && stop <= call.cols && last < call.rows;
+    if (whole && !shifts) {
+        normalize_word<IN, OUT, REAL, S::ROWS, AS_THEY_LIE>(call, limits, start, call.rows, c.period, col, &tally);
+    } else if (whole && (start > 0 || begin > 0) && (last + 1 < call.rows || stop + S::COUNT <= call.cols)) {
+        normalize_word<IN, OUT, REAL, S::ROWS, SHIFTED>(call, limits, start, call.rows, c.period, col, &tally);
     } else if (tile < c.tiles && col < call.cols) {
-        static_assert(COLUMN_ROWS % EDGE_ROWS == 0, "rows at an edge are those of the block");
+        const int64_t end = last < call.rows ? last + 1 : call.rows;
 #pragma unroll 1
-        for (int64_t row = start; row <= last && row < call.rows; row += EDGE_ROWS * c.period)
-            normalize_word<IN, OUT, REAL, EDGE_ROWS, false>(call, limits, row, c.period, col, &tally);
+        for (int64_t row = start; row < end; row += EDGE_ROWS * c.period)
+            normalize_word<IN, OUT, REAL, EDGE_ROWS, ONE_BY_ONE>(call, limits, row, end, c.period, col, &tally);
     }
-    count<COLUMN_THREADS>(call.counts, tally);
+    count<S::THREADS>(call.counts, tally);
 }
 
 template <typename IN, typename OUT, typename REAL>
@@ -220,10 +248,17 @@ static int launch_rows(gm_cuda_stream stream, const gm_normalize_call *call)
     int64_t x = (words + ROW_EACH * ROW_THREADS - 1) / (ROW_EACH * ROW_THREADS), y = call->rows < most ? call->rows : most;
     if (x > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    if (call->rows == 1)
-        normalize_rows<IN, OUT, REAL, true><<<(unsigned)x, ROW_THREADS, 0, stream>>>(*call, limits_of<REAL>(call));
+    const dim3 blocks((unsigned)x, (unsigned)y);
+    const gm_limits<REAL> limits = limits_of<REAL>(call);
+    const bool shifts = (uintptr_t)call->src % (4 * S::FROM) != 0;
+    if (call->rows == 1 && shifts)
+        normalize_rows<IN, OUT, REAL, true, true><<<blocks, ROW_THREADS, 0, stream>>>(*call, limits);
+    else if (call->rows == 1)
+        normalize_rows<IN, OUT, REAL, true, false><<<blocks, ROW_THREADS, 0, stream>>>(*call, limits);
+    else if (shifts)
+        normalize_rows<IN, OUT, REAL, false, true><<<blocks, ROW_THREADS, 0, stream>>>(*call, limits);
     else
-        normalize_rows<IN, OUT, REAL, false><<<dim3((unsigned)x, (unsigned)y), ROW_THREADS, 0, stream>>>(*call, limits_of<REAL>(call));
+        normalize_rows<IN, OUT, REAL, false, false><<<blocks, ROW_THREADS, 0, stream>>>(*call, limits);
     return cudaGetLastError();
 }
 
@@ -235,23 +270,22 @@ static int launch_columns(gm_cuda_stream stream, const gm_normalize_call *call)
     while (c.period * call->cols % S::COUNT != 0) /* COUNT is a power of two */
         c.period *= 2;
     int64_t words = (call->cols + S::COUNT - 1) / S::COUNT + (c.period > 1), per_class = (call->rows + c.period - 1) / c.period;
-    while (1 << c.across < COLUMN_THREADS && 1 << c.across < words)
+    while (1 << c.across < S::THREADS && 1 << c.across < words)
         c.across++;
-    int64_t across = 1 << c.across, tiles = (words + across - 1) / across, group = GROUP / (COLUMN_THREADS * S::COUNT);
+    const int64_t across = 1 << c.across, tiles = (words + across - 1) / across, most = GROUP / (S::THREADS * S::COUNT), groups = (tiles + most - 1) / most;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    group = tiles < group ? tiles : group;
-    int64_t runs = (per_class + COLUMN_ROWS - 1) / COLUMN_ROWS * c.period, side = COLUMN_THREADS / across;
-    int64_t each = (runs + side - 1) / side, blocks = (tiles + group - 1) / group * group * each;
+    const int64_t group = (tiles + groups - 1) / groups, runs = (per_class + S::ROWS - 1) / S::ROWS * c.period, side = S::THREADS / across;
+    const int64_t each = (runs + side - 1) / side, blocks = groups * group * each;
     if (blocks > INT32_MAX) /* frames of a few elements */
         return gm_cuda_normalize_any(stream, call);
     c.tiles = (unsigned)tiles;
     c.group = (unsigned)group;
     c.blocks = (unsigned)each;
-    if (across < COLUMN_THREADS)
-        normalize_columns<IN, OUT, REAL, true><<<(unsigned)blocks, COLUMN_THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
+    if (across < S::THREADS)
+        normalize_columns<IN, OUT, REAL, true><<<(unsigned)blocks, S::THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
     else
-        normalize_columns<IN, OUT, REAL, false><<<(unsigned)blocks, COLUMN_THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
+        normalize_columns<IN, OUT, REAL, false><<<(unsigned)blocks, S::THREADS, 0, stream>>>(*call, limits_of<REAL>(call), c);
     return cudaGetLastError();
 }
 

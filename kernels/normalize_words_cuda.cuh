@@ -26,13 +26,11 @@ static __device__ __forceinline__ words<N> load_words(const char *from)
     return x;
 }
 
-/* N words from an address that lies `shift` bytes behind a multiple of their size: nothing is read that has none of their bytes. */
+/* N words that begin `shift` bytes, 1 to 4 * N - 1, behind the first of low; high: the words behind low. */
 template <int N>
-static __device__ __forceinline__ words<N> load_shifted(const char *from, unsigned shift)
+static __device__ __forceinline__ words<N> shift_words(const words<N> &low, const words<N> &high, unsigned shift)
 {
-    if (shift == 0)
-        return load_words<N>(from);
-    words<N> low = load_words<N>(from - shift), high = load_words<N>(from - shift + 4 * N), x;
+    words<N> x;
     uint32_t all[2 * N + 1];
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -52,6 +50,44 @@ static __device__ __forceinline__ words<N> load_shifted(const char *from, unsign
     for (int i = 0; i < N; i++)
         x.w[i] = __funnelshift_r(all[i], all[i + 1], 8 * (shift & 3));
     return x;
+}
+
+/* N words from an address that lies `shift` bytes behind a multiple of their size: nothing is read that has none of their bytes. */
+template <int N>
+static __device__ __forceinline__ words<N> load_shifted(const char *from, unsigned shift)
+{
+    if (shift == 0)
+        return load_words<N>(from);
+    return shift_words<N>(load_words<N>(from - shift), load_words<N>(from - shift + 4 * N), shift);
+}
+
+/* The same for ROWS addresses, `pitch` bytes apart, of every thread of a warp, each thread's behind those of the thread before, in two steps, so that more can be
+ * loaded between them: x has the words around the addresses first, and `behind` what lies behind the warp's words of row `lane`; then each thread gets what it
+ * needs of the words behind its own from the next. */
+template <int N, int ROWS>
+static __device__ __forceinline__ void load_rows(words<N> *x, words<N> *behind, const char *from, int64_t pitch, unsigned shift)
+{
+    const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (int u = 0; u < ROWS; u++)
+        x[u] = load_words<N>(from - shift + u * pitch);
+    if (lane < ROWS)
+        *behind = load_words<N>(from - shift + (32 - lane) * (4 * N) + lane * pitch);
+}
+
+template <int N, int ROWS>
+static __device__ __forceinline__ void shift_rows(words<N> *x, const words<N> &behind, unsigned shift)
+{
+#pragma unroll
+    for (int u = 0; u < ROWS; u++) {
+        words<N> high;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            uint32_t next = __shfl_down_sync(~0u, x[u].w[i], 1), last = __shfl_sync(~0u, behind.w[i], u);
+            high.w[i] = threadIdx.x % 32 == 31 ? last : next;
+        }
+        x[u] = shift_words<N>(x[u], high, shift);
+    }
 }
 
 template <typename WORD>

@@ -217,12 +217,20 @@ static int check_codes(gm_bench *bench, gm_rounding rounding, int64_t *wrong)
     return status;
 }
 
+/* What has to move at least once: the elements, and each sub and factor. */
+static double bytes_moved(const work *w)
+{
+    size_t real = w->scene->wide ? sizeof(double) : sizeof(float);
+    double elements = (double)(w->rows * w->cols), pixels = w->scene->by_pixel ? (double)w->cols : 1;
+    return elements * (double)(gm_dtype_size(w->scene->in) + gm_dtype_size(w->scene->out)) + pixels * 2 * (double)real;
+}
+
 static int add_row(work *w, gm_heat heat, const gm_timing *timings, int64_t wrong)
 {
     const scene *s = w->scene;
     char size[GM_SIZE_TEXT];
     gm_bench_row row = {.test = "normalize", .kernel = "normalize", .heat = heat, .timing = timings[0], .unit = gm_unit_bytes,
-                        .work = (double)(w->rows * w->cols) * (double)(gm_dtype_size(s->in) + gm_dtype_size(s->out)),
+                        .work = bytes_moved(w),
                         .limit = heat == GM_COLD ? w->bench->job->info.memory_limit : 0,
                         .rival = timings[1].median > 0 ? 2.0 * (double)w->bytes / timings[1].median : 0,
                         .max_error = (double)wrong, .mean_error = -1, .old = {s->old * 1e9, -1, -1}};
