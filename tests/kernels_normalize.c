@@ -3,7 +3,8 @@
 
 #include "tests/kernels_each.h"
 
-enum { ROWS = 5, COLS = 1037, N = ROWS * COLS, SHIFT = 1 /* elements before the first: a start that is aligned to an element only */ };
+enum { ROWS = 5, COLS = 1037 };
+enum { MOST = 208000, MOST_COLS = 10256 }; /* elements, and subs and factors, of a call */
 
 /* Any bits, or a small number. */
 static double element(uint64_t *state, gm_dtype type, int swap, unsigned char *out)
@@ -121,17 +122,23 @@ static uint64_t all_ones(gm_dtype type)
 }
 
 typedef struct data {
-    unsigned char src[(N + SHIFT) * 8], out[N * 8];
-    double p[N], sub[COLS], factor[COLS];
-    float sub32[COLS], factor32[COLS];
+    unsigned char src[(MOST + 1) * 8], out[MOST * 8];
+    double p[MOST], sub[MOST_COLS], factor[MOST_COLS];
+    float sub32[MOST_COLS], factor32[MOST_COLS];
 } data;
 
-/* Numbers to subtract and to multiply by, a few factors marked. */
+/* How many numbers there are to subtract, and to multiply by. */
+static int64_t scales_of(const gm_normalize_call *call)
+{
+    return call->col_step ? call->cols : call->row_step ? call->rows : 1;
+}
+
+/* A few factors are marked. */
 static void make_scales(data *d, const gm_normalize_call *call, uint64_t *state)
 {
     double span = gm_dtype_get_kind(call->out_type) == GM_FLOAT ? 1 : call->hi - call->lo;
     double from = gm_dtype_get_kind(call->src_type) == GM_FLOAT ? 1 : limit_of(call->src_type, 1);
-    for (int i = 0; i < COLS; i++) {
+    for (int64_t i = 0; i < scales_of(call); i++) {
         d->sub[i] = random_real(state) * from / 4;
         d->factor[i] = (random_real(state) + 0.2) * span / from * 1.5;
         if (random_bits(state) % 64 == 0)
@@ -145,8 +152,8 @@ static void make_scales(data *d, const gm_normalize_call *call, uint64_t *state)
     }
 }
 
-/* Runs a call whose shape and types are set; returns how many elements are wrong, and checks the counts. */
-static int64_t run(bench *b, data *d, gm_normalize_call call, uint64_t seed)
+/* Runs a call whose shape and types are set, with `before` elements, 0 or 1, before the first of src; returns how many elements are wrong, and checks the counts. */
+static int64_t run(bench *b, data *d, gm_normalize_call call, int before, uint64_t seed)
 {
     if (!is_due())
         return 0;
@@ -155,11 +162,12 @@ static int64_t run(bench *b, data *d, gm_normalize_call call, uint64_t seed)
     int64_t n = call.rows * call.cols, bad = 0;
     uint64_t state = seed;
     for (int64_t i = 0; i < n; i++)
-        d->p[i] = rounded(element(&state, call.src_type, call.swap, d->src + (size_t)(i + SHIFT) * from), call.wide);
+        d->p[i] = rounded(element(&state, call.src_type, call.swap, d->src + (size_t)(i + before) * from), call.wide);
     make_scales(d, &call, &state);
-    void *src = lend(b, d->src, (size_t)(n + SHIFT) * from), *out = lend(b, NULL, (size_t)n * to), *on_counts = lend(b, &counts, sizeof counts);
-    void *sub = lend(b, call.wide ? (void *)d->sub : d->sub32, COLS * real), *factor = lend(b, call.wide ? (void *)d->factor : d->factor32, COLS * real);
-    call.src = (char *)src + SHIFT * from;
+    void *src = lend(b, d->src, (size_t)(n + before) * from), *out = lend(b, NULL, (size_t)n * to), *on_counts = lend(b, &counts, sizeof counts);
+    size_t scales = (size_t)scales_of(&call) * real;
+    void *sub = lend(b, call.wide ? (void *)d->sub : d->sub32, scales), *factor = lend(b, call.wide ? (void *)d->factor : d->factor32, scales);
+    call.src = (char *)src + (size_t)before * from;
     call.out = out;
     call.sub = sub;
     call.factor = factor;
@@ -196,7 +204,7 @@ static void test_pair(bench *b, data *d, gm_dtype from, gm_dtype to)
     int64_t bad = 0;
     int is_float = gm_dtype_get_kind(to) == GM_FLOAT;
     for (int i = 0; i < 24; i++) {
-        gm_normalize_call call = {.rows = i % 4 == 3 ? 1 : ROWS, .cols = i % 4 == 3 ? N / 7 : COLS, .src_type = from, .swap = i % 2, .out_type = to,
+        gm_normalize_call call = {.rows = i % 4 == 3 ? 1 : ROWS, .cols = i % 4 == 3 ? ROWS * COLS / 7 : COLS, .src_type = from, .swap = i % 2, .out_type = to,
                                   .wide = i % 3 == 0 || is_wide(from) || is_wide(to), .row_step = i % 3 == 1, .col_step = i % 3 == 2 && i % 4 != 3,
                                   .add = i % 5 ? 0 : is_float ? 0.25 : 3, .rounding = (gm_rounding)(i / 2 % 3), .lo = limit_of(to, 0),
                                   .hi = limit_of(to, 1), .marked = pack(to, 7)};
@@ -210,9 +218,33 @@ static void test_pair(bench *b, data *d, gm_dtype from, gm_dtype to)
         }
         if (i % 4 == 3)
             call.row_step = 0;
-        bad += run(b, d, call, (uint64_t)(1000 * from + 50 * to + (gm_dtype)i));
+        bad += run(b, d, call, 1, (uint64_t)(1000 * from + 50 * to + (gm_dtype)i));
     }
     tap_ok(bad == 0, "%s normalize %s to %s: %lld wrong", b->ops->kind, gm_dtype_name(from), gm_dtype_name(to), (long long)bad);
+}
+
+/* Types of images, of which many rows and words are made at a time. */
+static const gm_dtype image_types[][2] = {{GM_U16, GM_U16}, {GM_U16, GM_F32}, {GM_U16, GM_U8}, {GM_F32, GM_F32}, {GM_F32, GM_U16}, {GM_U8, GM_U8},
+                                          {GM_U8, GM_F32},  {GM_I16, GM_I16}, {GM_F64, GM_F64}};
+
+/* Long rows, and many: src where words of 16 bytes lie, and an element further on. */
+static void test_images(bench *b, data *d, gm_dtype from, gm_dtype to)
+{
+    static const struct {
+        int64_t rows, cols;
+        int by_row, by_col;
+    } shapes[] = {{13, MOST_COLS, 0, 1}, {50, 4109, 0, 1}, {100, 2000, 0, 1}, {1, MOST, 0, 0}, {4, 51997, 1, 0}};
+    int is_float = gm_dtype_get_kind(to) == GM_FLOAT;
+    int64_t bad = 0;
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
+        gm_normalize_call call = {.rows = shapes[i / 2].rows, .cols = shapes[i / 2].cols, .src_type = from, .swap = i % 3 == 2, .out_type = to,
+                                  .wide = is_wide(from) || is_wide(to), .row_step = shapes[i / 2].by_row, .col_step = shapes[i / 2].by_col,
+                                  .rounding = (gm_rounding)(i % 3), .lo = is_float ? -INFINITY : 5, .hi = is_float ? INFINITY : 100, .marked = pack(to, 7)};
+        call.below = pack(to, call.lo);
+        call.above = pack(to, call.hi);
+        bad += run(b, d, call, i % 2, 7000 + i);
+    }
+    tap_ok(bad == 0, "%s normalize images, %s to %s: %lld wrong", b->ops->kind, gm_dtype_name(from), gm_dtype_name(to), (long long)bad);
 }
 
 /* Every 16-bit code, every rounding, factors and subtrahends as minmax and scale have them. */
@@ -251,7 +283,7 @@ static void test_log(bench *b, data *d, gm_dtype from, gm_dtype to, int wide)
 {
     gm_normalize_call call = {.rows = ROWS, .cols = COLS, .src_type = from, .out_type = to, .wide = wide, .col_step = 1, .log = 1, .lo = -INFINITY,
                               .hi = INFINITY, .below = pack(to, -INFINITY), .above = pack(to, INFINITY), .marked = pack(to, 0)};
-    int64_t bad = run(b, d, call, 99);
+    int64_t bad = run(b, d, call, 1, 99);
     tap_ok(bad == 0, "%s normalize %s to %s in float%d with logarithm: %lld wrong", b->ops->kind, gm_dtype_name(from), gm_dtype_name(to), wide ? 64 : 32,
            (long long)bad);
 }
@@ -267,6 +299,8 @@ static void test_normalize(bench *b)
     for (int from = 0; from < GM_DTYPES; from++)
         for (int to = 0; to < GM_DTYPES; to++)
             test_pair(b, d, (gm_dtype)from, (gm_dtype)to);
+    for (size_t i = 0; i < sizeof image_types / sizeof image_types[0]; i++)
+        test_images(b, d, image_types[i][0], image_types[i][1]);
     test_codes(b);
     test_log(b, d, GM_U16, GM_F32, 0);
     test_log(b, d, GM_F32, GM_F32, 0);
