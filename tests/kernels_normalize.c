@@ -152,7 +152,8 @@ static void make_scales(data *d, const gm_normalize_call *call, uint64_t *state)
     }
 }
 
-/* Runs a call whose shape and types are set, with `before` elements, 0 or 1, before the first of src; returns how many elements are wrong, and checks the counts. */
+/* Runs a call whose shape and types are set, with `before` elements, 0 or 1, before the first of src; returns how many elements are wrong, and checks the
+ * counts. */
 static int64_t run(bench *b, data *d, gm_normalize_call call, int before, uint64_t seed)
 {
     if (!is_due())
@@ -198,6 +199,15 @@ static int is_wide(gm_dtype type)
     return type == GM_F64 || (gm_dtype_size(type) >= 4 && gm_dtype_get_kind(type) != GM_FLOAT);
 }
 
+/* Limits that are elements of out. */
+static void set_limits(gm_normalize_call *call, double lo, double hi)
+{
+    call->lo = lo;
+    call->hi = hi;
+    call->below = pack(call->out_type, lo);
+    call->above = pack(call->out_type, hi);
+}
+
 /* Types, orders of bytes, what varies with what, limits, roundings. */
 static void test_pair(bench *b, data *d, gm_dtype from, gm_dtype to)
 {
@@ -210,12 +220,8 @@ static void test_pair(bench *b, data *d, gm_dtype from, gm_dtype to)
                                   .hi = limit_of(to, 1), .marked = pack(to, 7)};
         call.below = is_float ? pack(to, -INFINITY) : gm_dtype_get_kind(to) == GM_SIGNED ? all_ones(to) + 1 : 0;
         call.above = is_float ? pack(to, INFINITY) : all_ones(to);
-        if (i >= 12) {
-            call.lo = is_float ? -0.25 : 5;
-            call.hi = is_float ? 0.5 : 100;
-            call.below = pack(to, call.lo);
-            call.above = pack(to, call.hi);
-        }
+        if (i >= 12)
+            set_limits(&call, is_float ? -0.25 : 5, is_float ? 0.5 : 100);
         if (i % 4 == 3)
             call.row_step = 0;
         bad += run(b, d, call, 1, (uint64_t)(1000 * from + 50 * to + (gm_dtype)i));
@@ -239,9 +245,8 @@ static void test_images(bench *b, data *d, gm_dtype from, gm_dtype to)
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
         gm_normalize_call call = {.rows = shapes[i / 2].rows, .cols = shapes[i / 2].cols, .src_type = from, .swap = i % 3 == 2, .out_type = to,
                                   .wide = is_wide(from) || is_wide(to), .row_step = shapes[i / 2].by_row, .col_step = shapes[i / 2].by_col,
-                                  .rounding = (gm_rounding)(i % 3), .lo = is_float ? -INFINITY : 5, .hi = is_float ? INFINITY : 100, .marked = pack(to, 7)};
-        call.below = pack(to, call.lo);
-        call.above = pack(to, call.hi);
+                                  .rounding = (gm_rounding)(i % 3), .marked = pack(to, 7)};
+        set_limits(&call, is_float ? -INFINITY : 5, is_float ? INFINITY : 100);
         bad += run(b, d, call, i % 2, 7000 + i);
     }
     tap_ok(bad == 0, "%s normalize images, %s to %s: %lld wrong", b->ops->kind, gm_dtype_name(from), gm_dtype_name(to), (long long)bad);
