@@ -1,10 +1,22 @@
 #include "base/log.h"
 
-#include <stdarg.h>
+#include "base/text/escape.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 static int speaks = 1;
 static gm_level level_now = GM_NORMAL;
+
+void gm_log_start(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) /* the lowest number that is free is the next one that opens */
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 void gm_log_setup(int speaking, gm_level level)
 {
@@ -12,9 +24,16 @@ void gm_log_setup(int speaking, gm_level level)
     level_now = level;
 }
 
+int gm_stdout_flush(void)
+{
+    errno = EIO; /* what remains of a failure before */
+    return fflush(stdout) || ferror(stdout) ? gm_fail(GM_EOUTPUT, "standard output: %s", strerror(errno)) : GM_OK;
+}
+
 void gm_error_print(const char *text)
 {
-    fprintf(stderr, "gpumem-run: error: %s\n", text);
+    char line[GM_MESSAGE_MAX];
+    fprintf(stderr, "gpumem-run: error: %s\n", gm_escape_line(text, line, sizeof line));
 }
 
 static void say(const char *kind, gm_level least, const char *format, va_list args)
@@ -22,17 +41,16 @@ static void say(const char *kind, gm_level least, const char *format, va_list ar
     if (!speaks || level_now < least)
         return;
     char text[GM_MESSAGE_MAX];
-    vsnprintf(text, sizeof text, format, args);
-    fprintf(stderr, "gpumem-run: %s: %s\n", kind, text);
+    fprintf(stderr, "gpumem-run: %s: %s\n", kind, gm_message_format(text, format, args));
 }
 
-#define SPEAKER(name, kind, least)                                                                                           \
-    void name(const char *format, ...)                                                                                       \
-    {                                                                                                                        \
-        va_list args;                                                                                                        \
-        va_start(args, format);                                                                                              \
-        say(kind, least, format, args);                                                                                      \
-        va_end(args);                                                                                                        \
+#define SPEAKER(name, kind, least)      \
+    void name(const char *format, ...)  \
+    {                                   \
+        va_list args;                   \
+        va_start(args, format);         \
+        say(kind, least, format, args); \
+        va_end(args);                   \
     }
 SPEAKER(gm_warn, "warning", GM_QUIET)
 SPEAKER(gm_note, "note", GM_NORMAL)

@@ -10,8 +10,16 @@ extern "C" {
 
 typedef enum gm_level { GM_QUIET = -1, GM_NORMAL = 0, GM_VERBOSE = 1 } gm_level;
 
-/* speaking: does this process print (rank 0 does)? At GM_QUIET notes are dropped; details appear at GM_VERBOSE only. */
+/* Fills the places of standard input, output and error that are closed, so that no file of ours gets what is printed;
+ * printing fails there. Called before any file is opened. */
+void gm_log_start(void);
+
+/* speaking: whether this process prints (rank 0 does). At GM_QUIET notes are dropped; details appear at GM_VERBOSE
+ * only. */
 void gm_log_setup(int speaking, gm_level level);
+
+/* Ends the output on stdout. GM_EOUTPUT when it could not be written. */
+int gm_stdout_flush(void);
 
 void gm_error_print(const char *text); /* "gpumem-run: error: text", whoever speaks */
 void gm_warn(const char *format, ...) GM_PRINTF(1, 2);

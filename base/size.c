@@ -37,7 +37,7 @@ int64_t gm_add_sat(int64_t a, int64_t b)
     return out;
 }
 
-/* The power of two behind a number: "", "B", "M", "MB", "MiB" ...; -1 for anything else. */
+/* The power of two of the unit after a number: "", "B", "M", "MB", "MiB" ...; -1 for anything else. */
 static int unit_shift(const char *unit)
 {
     static const char letters[] = "KMGT";

@@ -1,4 +1,4 @@
-/* size.h - 64-bit sizes whose arithmetic is checked, and sizes as people write them. */
+/* size.h - checked arithmetic of 64-bit sizes, and sizes as text. */
 #ifndef GM_BASE_SIZE_H
 #define GM_BASE_SIZE_H
 
@@ -9,30 +9,43 @@
 extern "C" {
 #endif
 
-/* *out = a * b, or a + b. Return 0, or 1 when the result does not fit (then *out is INT64_MAX). Operands are not negative. */
+/* *out = a * b, or a + b. Return 0, or 1 when the result does not fit (then *out is INT64_MAX). Operands are not
+ * negative. */
 int gm_mul(int64_t a, int64_t b, int64_t *out);
 int gm_add(int64_t a, int64_t b, int64_t *out);
 
-/* a * b, or a + b, INT64_MAX standing for "does not fit": for sums of bytes that are then held against a cap. */
+/* a * b, or a + b, INT64_MAX standing for "does not fit": for sums of bytes that are compared with a cap. */
 int64_t gm_mul_sat(int64_t a, int64_t b);
 int64_t gm_add_sat(int64_t a, int64_t b);
 
-static inline int64_t gm_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t gm_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t gm_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static inline int64_t gm_round_up(int64_t a, int64_t b) { return gm_ceil_div(a, b) * b; }
+static inline int64_t gm_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t gm_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static inline int64_t gm_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+static inline int64_t gm_round_up(int64_t a, int64_t b)
+{
+    return gm_ceil_div(a, b) * b;
+}
 
 /* "512M", "1.5G", "4GiB", "100000": bytes (K, M, G, T are powers of 1024, with or without "iB" or "B").
- * Return 0, or 1 when text is no size or more than 2^62. */
+ * Return 0, or 1 when text is not a size or exceeds 2^62. */
 int gm_size_parse(const char *text, int64_t *bytes);
 
 enum { GM_SIZE_TEXT = 32 };
-/* Writes "1.50 GiB" into text [GM_SIZE_TEXT] and returns it. Rounded up, so that what is needed is never told too small. */
+/* Writes "1.50 GiB" into text [GM_SIZE_TEXT] and returns it. Rounded up, so that a requirement is never understated. */
 char *gm_size_format(int64_t bytes, char *text);
 
-/* "1024" -> value, the whole text, in [low, high]. Return 0, or 1 when it is none. */
+/* "1024" -> value, the whole text, in [low, high]. Return 0, or 1 when it is no such integer. */
 int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value);
-/* A finite number, the whole text. Return 0, or 1 when it is none. */
+/* A finite number, the whole text. Return 0, or 1 when it is no such number. */
 int gm_real_parse(const char *text, double *value);
 
 #ifdef __cplusplus

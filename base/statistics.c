@@ -1,7 +1,7 @@
-/* Totals to statistics. Those of integers are ratios, and roots of ratios, of whole numbers of up to 256 bits, each rounded once. */
+/* Statistics of totals. Those of integers are ratios, and roots of ratios, of integers of up to 256 bits, each rounded
+ * once. */
 #include "base/statistics.h"
 
-#include "base/device.h"
 #include "base/wide.h"
 
 #include <float.h>
@@ -14,9 +14,9 @@ int64_t gm_leaf_length(gm_dtype type)
 }
 
 static const char *const names[GM_STATISTICS] = {
-    [GM_STAT_COUNT] = "count", [GM_STAT_NAN] = "nan",   [GM_STAT_MIN] = "min", [GM_STAT_MAX] = "max",
-    [GM_STAT_SUM] = "sum",     [GM_STAT_SUMSQ] = "sumsq", [GM_STAT_MEAN] = "mean", [GM_STAT_VAR] = "var",
-    [GM_STAT_STD] = "std",     [GM_STAT_NORM] = "norm", [GM_STAT_ARGMIN] = "argmin", [GM_STAT_ARGMAX] = "argmax",
+    [GM_STAT_COUNT] = "count", [GM_STAT_NAN] = "nan",     [GM_STAT_MIN] = "min",       [GM_STAT_MAX] = "max",
+    [GM_STAT_SUM] = "sum",     [GM_STAT_SUMSQ] = "sumsq", [GM_STAT_MEAN] = "mean",     [GM_STAT_VAR] = "var",
+    [GM_STAT_STD] = "std",     [GM_STAT_NORM] = "norm",   [GM_STAT_ARGMIN] = "argmin", [GM_STAT_ARGMAX] = "argmax",
 };
 
 const char *gm_statistic_name(gm_statistic statistic)
@@ -35,16 +35,26 @@ gm_statistic gm_statistic_find(const char *name, size_t length)
 unsigned gm_statistic_want(gm_statistic statistic, gm_dtype type)
 {
     static const unsigned wants[GM_STATISTICS] = {
-        [GM_STAT_MIN] = GM_WANT_RANGE,   [GM_STAT_MAX] = GM_WANT_RANGE,    [GM_STAT_SUM] = GM_WANT_SUM,
-        [GM_STAT_SUMSQ] = GM_WANT_SQUARES, [GM_STAT_MEAN] = GM_WANT_SUM,   [GM_STAT_VAR] = GM_WANT_SPREAD, [GM_STAT_STD] = GM_WANT_SPREAD,
-        [GM_STAT_NORM] = GM_WANT_SQUARES, [GM_STAT_ARGMIN] = GM_WANT_RANGE | GM_WANT_ARG, [GM_STAT_ARGMAX] = GM_WANT_RANGE | GM_WANT_ARG,
+        [GM_STAT_MIN] = GM_WANT_RANGE,
+        [GM_STAT_MAX] = GM_WANT_RANGE,
+        [GM_STAT_SUM] = GM_WANT_SUM,
+        [GM_STAT_SUMSQ] = GM_WANT_SQUARES,
+        [GM_STAT_MEAN] = GM_WANT_SUM,
+        [GM_STAT_VAR] = GM_WANT_SPREAD,
+        [GM_STAT_STD] = GM_WANT_SPREAD,
+        [GM_STAT_NORM] = GM_WANT_SQUARES,
+        [GM_STAT_ARGMIN] = GM_WANT_RANGE | GM_WANT_ARG,
+        [GM_STAT_ARGMAX] = GM_WANT_RANGE | GM_WANT_ARG,
     };
-    if (wants[statistic] == GM_WANT_SPREAD && gm_dtype_get_kind(type) != GM_FLOAT)
+    int is_float = gm_dtype_get_kind(type) == GM_FLOAT;
+    if (wants[statistic] == GM_WANT_SPREAD && !is_float)
         return GM_WANT_SUM | GM_WANT_SQUARES;
+    if (wants[statistic] == GM_WANT_SUM && is_float)
+        return GM_WANT_SUM | GM_WANT_RANGE; /* for infinities: see of_infinities() */
     return wants[statistic];
 }
 
-/* The other sign, in two's complement. */
+/* Changes the sign, in two's complement. */
 static void negate(uint64_t *words, int count)
 {
     uint64_t one = 1;
@@ -69,14 +79,19 @@ static gm_value place(int64_t index)
     return index < 0 ? whole(1, 1) : whole((uint64_t)index, 0);
 }
 
-static gm_value extreme(const gm_total *t, gm_dtype_kind kind, uint64_t bits_of)
+static double as_double(uint64_t bits)
 {
     double value;
-    memcpy(&value, &bits_of, sizeof value);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static gm_value extreme(const gm_total *t, gm_dtype_kind kind, uint64_t bits_of)
+{
     if (t->count == 0)
         return kind == GM_FLOAT ? real(NAN) : (gm_value){.kind = GM_VALUE_NONE};
     if (kind == GM_FLOAT)
-        return real(value);
+        return real(as_double(bits_of));
     int negative = kind == GM_SIGNED && bits_of >> 63;
     return whole(negative ? -bits_of : bits_of, negative);
 }
@@ -90,9 +105,19 @@ static double mean_of(gm_double2 sum, double n)
     return quotient + (fma(-quotient, n, sum.high) + sum.low) / n;
 }
 
+/* Infinities among the elements decide their sum, whatever became of partial sums that overflow; 0 if there are none.
+ */
+static double of_infinities(const gm_total *t)
+{
+    double least = as_double(t->min), most = as_double(t->max);
+    return (isinf(least) ? least : 0) + (isinf(most) ? most : 0);
+}
+
 static gm_value of_floats(const gm_total *t, gm_statistic statistic)
 {
-    double n = (double)t->count, squares = t->sum.real.squares.high;
+    double n = (double)t->count, squares = t->sum.real.squares.high, infinite = of_infinities(t);
+    if (infinite != 0 && (statistic == GM_STAT_SUM || statistic == GM_STAT_MEAN))
+        return real(infinite);
     switch (statistic) {
     case GM_STAT_SUM:
         return real(t->sum.real.sum.high);
@@ -112,12 +137,14 @@ static gm_value of_floats(const gm_total *t, gm_statistic statistic)
 static gm_value of_integers(const gm_total *t, gm_dtype_kind kind, gm_statistic statistic)
 {
     static const gm_wide one = {{1}};
-    gm_value sum = {.kind = GM_VALUE_INTEGER, .words = {t->sum.whole[0], t->sum.whole[1]}}, squares = {.kind = GM_VALUE_INTEGER};
+    gm_value sum = {.kind = GM_VALUE_INTEGER, .words = {t->sum.whole[0], t->sum.whole[1]}},
+             squares = {.kind = GM_VALUE_INTEGER};
     sum.negative = kind == GM_SIGNED && sum.words[1] >> 63;
     if (sum.negative)
         negate(sum.words, 2);
     memcpy(squares.words, t->sum.whole + GM_WHOLE_SQUARES, sizeof squares.words);
-    gm_wide n = gm_wide_of(&t->count, 1), wide_sum = gm_wide_of(sum.words, 2), wide_squares = gm_wide_of(squares.words, 3);
+    gm_wide n = gm_wide_of(&t->count, 1), wide_sum = gm_wide_of(sum.words, 2),
+            wide_squares = gm_wide_of(squares.words, 3);
     if (statistic == GM_STAT_SUM)
         return sum;
     if (statistic == GM_STAT_SUMSQ)
@@ -128,7 +155,8 @@ static gm_value of_integers(const gm_total *t, gm_dtype_kind kind, gm_statistic 
         return real(NAN);
     if (statistic == GM_STAT_MEAN)
         return real((sum.negative ? -1 : 1) * gm_wide_ratio(&wide_sum, &n));
-    gm_wide spread = gm_wide_times(&n, &wide_squares), square = gm_wide_times(&wide_sum, &wide_sum), n_square = gm_wide_times(&n, &n);
+    gm_wide spread = gm_wide_times(&n, &wide_squares), square = gm_wide_times(&wide_sum, &wide_sum),
+            n_square = gm_wide_times(&n, &n);
     gm_wide_subtract(&spread, &square);
     return real(statistic == GM_STAT_VAR ? gm_wide_ratio(&spread, &n_square) : gm_wide_root(&spread, &n_square));
 }
@@ -159,29 +187,30 @@ gm_value gm_statistic_get(const gm_total *t, gm_dtype type, gm_statistic statist
 gm_dtype gm_statistic_type(gm_statistic statistic, gm_dtype type, int64_t n)
 {
     gm_dtype_kind kind = gm_dtype_get_kind(type);
-    unsigned width = 8 * (unsigned)gm_dtype_size(type) - (kind == GM_SIGNED); /* magnitudes are below 2^width, or that itself */
+    unsigned width = 8 * (unsigned)gm_dtype_size(type) -
+                     (kind == GM_SIGNED); /* magnitudes are below 2^width, or that itself */
     unsigned __int128 count = (unsigned __int128)(n > 0 ? n : 0), limit = (unsigned __int128)1 << 64;
     unsigned __int128 most = ((unsigned __int128)1 << width) - (kind == GM_UNSIGNED);
     switch (statistic) {
     case GM_STAT_COUNT:
     case GM_STAT_NAN:
-        return GM_U64;
+        return GM_DTYPE_U64;
     case GM_STAT_MIN:
     case GM_STAT_MAX:
         return type;
     case GM_STAT_ARGMIN:
     case GM_STAT_ARGMAX:
-        return GM_I64;
+        return GM_DTYPE_I64;
     case GM_STAT_SUM:
         if (kind == GM_SIGNED && count * most <= limit / 2)
-            return GM_I64;
-        return kind == GM_UNSIGNED && count * most < limit ? GM_U64 : GM_F64;
+            return GM_DTYPE_I64;
+        return kind == GM_UNSIGNED && count * most < limit ? GM_DTYPE_U64 : GM_DTYPE_F64;
     case GM_STAT_SUMSQ:
-        if (kind == GM_FLOAT || most * most >= limit || (count > 0 && most * most > (limit - 1) / count))
-            return GM_F64;
-        return GM_U64;
+        if (kind == GM_FLOAT || (count > 0 && most * most > (limit - 1) / count))
+            return GM_DTYPE_F64;
+        return GM_DTYPE_U64;
     default:
-        return GM_F64;
+        return GM_DTYPE_F64;
     }
 }
 
@@ -195,54 +224,30 @@ static double as_real(const gm_value *value)
     return value->kind == GM_VALUE_NONE ? (double)NAN : (value->negative ? -1 : 1) * gm_wide_ratio(&magnitude, &one);
 }
 
-/* A float64 that is a binary16 as well, as its bits. */
-static uint16_t half_bits(double value)
-{
-    uint64_t all;
-    int exponent;
-    memcpy(&all, &value, sizeof all);
-    uint16_t sign = (uint16_t)(all >> 48 & 0x8000);
-    if (value != value)
-        return 0x7e00;
-    double magnitude = fabs(value), fraction = frexp(magnitude, &exponent); /* in [1/2, 1) */
-    if (magnitude < 0x1p-14)
-        return (uint16_t)(sign | (uint16_t)(magnitude * 0x1p24));
-    if (magnitude >= 65536)
-        return sign | 0x7c00;
-    return (uint16_t)(sign | (((exponent + 14) << 10) + (int)(fraction * 2048) - 1024));
-}
+/* One function a type. An integer is the low word of the value, in two's complement. */
+#define STORED_UNSIGNED(ctype) (ctype) integer
+#define STORED_SIGNED(ctype) (ctype) integer
+#define STORED_FLOAT(ctype) gm_round_##ctype(real)
+#define GM_DTYPE(id, name, ctype, kind, bytes, digits)                   \
+    static void store_##id(uint64_t integer, double real, void *element) \
+    {                                                                    \
+        ctype stored = STORED_##kind(ctype);                             \
+        (void)integer;                                                   \
+        (void)real;                                                      \
+        memcpy(element, &stored, sizeof stored);                         \
+    }
+#include "base/types/dtypes.def"
+#undef GM_DTYPE
 
 void gm_value_store(const gm_value *value, gm_dtype type, void *element)
 {
-    uint64_t integer = value->negative ? -value->words[0] : value->words[0];
-    double number = gm_dtype_get_kind(type) == GM_FLOAT ? as_real(value) : 0;
-    float single = (float)number;
-    gm_f16 half = {half_bits(number)};
-    switch (type) {
-    case GM_F16:
-        memcpy(element, &half, sizeof half);
-        break;
-    case GM_F32:
-        memcpy(element, &single, sizeof single);
-        break;
-    case GM_F64:
-        memcpy(element, &number, sizeof number);
-        break;
-#define STORE_FLOAT(id, ctype)
-#define STORE_INTEGER(id, ctype) \
-    case GM_##id: { \
-        ctype whole_value = (ctype)integer; \
-        memcpy(element, &whole_value, sizeof whole_value); \
-        break; \
-    }
-#define STORE_UNSIGNED STORE_INTEGER
-#define STORE_SIGNED STORE_INTEGER
-#define GM_DTYPE(id, name, ctype, kind, bytes, h5) STORE_##kind(id, ctype)
-#include "base/dtypes.def"
+    static void (*const store[GM_DTYPES])(uint64_t integer, double real, void *element) = {
+#define GM_DTYPE(id, name, ctype, kind, bytes, digits) store_##id,
+#include "base/types/dtypes.def"
 #undef GM_DTYPE
-    default:
-        break;
-    }
+    };
+    uint64_t integer = value->negative ? -value->words[0] : value->words[0];
+    store[type](integer, gm_dtype_get_kind(type) == GM_FLOAT ? as_real(value) : 0, element);
 }
 
 static char *format_real(double value, char *text)

@@ -1,13 +1,15 @@
-/* statistics.h - sums, extremes and counts of elements: the records that devices make of them, and how these fold.
+/* statistics.h - sums, extremes and counts of elements: the records that devices compute, and how they fold.
  *
- * Data are cut into leaves by index; a device makes one gm_moments of each, whose bits depend on the leaf's elements alone. Leaves fold
- * into a gm_total in the order of their index. Of integers everything is exact, in any order.
+ * Data are cut into leaves by index; a device computes one gm_moments for each leaf, whose bits depend on the leaf's
+ * elements alone. Leaves fold into a gm_total in the order of their index. For integers all results are exact, in any
+ * order.
  *
- * A contiguous segment has leaves of gm_leaf_length() elements; GM_NODE of them fold into a node, the nodes into the segment's total. Inside a
- * leaf of floats lane j of GM_LANES sums elements j, j + GM_LANES, ... in this order; then lane j takes lane j + w, for w = 64, 32, ... 1 in turn.
- * A column that lies across rows has leaves of GM_LEAF_COLUMN elements, each summed one by one; they fold into the column's total, without nodes.
+ * A contiguous segment has leaves of gm_leaf_length() elements; GM_NODE of them fold into a node, the nodes into the
+ * segment's total. Inside a leaf of floats lane j of GM_LANES sums elements j, j + GM_LANES, ... in this order; then
+ * lane j takes lane j + w, for w = 64, 32, ... 1 in turn. A column that lies across rows has leaves of GM_LEAF_COLUMN
+ * elements, each summed one by one; they fold into the column's total, without nodes.
  *
- * Sums begin at +0, so an element that is left out and one that is 0 or -0 do the same to them. */
+ * Sums begin at +0: leaving an element out and adding 0 or -0 give the same bits. */
 #ifndef GM_BASE_STATISTICS_H
 #define GM_BASE_STATISTICS_H
 
@@ -15,8 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/both.h"
-#include "base/dtype.h"
+#include "base/types/dtype.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,18 +36,21 @@ int64_t gm_leaf_length(gm_dtype type);
 
 /* Of one leaf. */
 typedef struct gm_moments {
-    uint64_t count, nan; /* elements taken; NaN, which are left out of all that follows */
-    uint64_t min, max;   /* values, -0 below +0: integers widened to 64 bits, floats as bits of float64; 0 when count is 0 */
-    int64_t argmin, argmax, argnan; /* index inside the segment or column of the first that equals min, max (-0 == +0), or is NaN; -1: none */
+    uint64_t count, nan; /* elements other than NaN; NaN, which are left out of the fields below */
+    uint64_t min,
+        max; /* values, -0 below +0: integers widened to 64 bits, floats as bits of float64; 0 when count is 0 */
+    int64_t argmin, argmax, argnan; /* index inside the segment or column of the first that equals min, max (-0 == +0),
+                                       or is NaN; -1: none */
     union {
-        double real[5];    /* sum of x, of x^2; shift: the leaf's first finite element (of a column: its first that is no NaN, if that is finite), or
-                            * 0; sum of x - shift, of (x - shift)^2. Squares are added by fma. */
+        double
+            real[5]; /* sum of x, of x^2; shift: the leaf's first finite element (of a column: its first other than NaN,
+                      * if that is finite), or 0; sum of x - shift, of (x - shift)^2. Squares are added by fma. */
         uint64_t whole[5]; /* sum: 128 bits in two's complement, low word first; then the sum of squares: 192 bits */
     } sum;
 } gm_moments;
 
 enum { GM_REAL_SUM, GM_REAL_SQUARES, GM_REAL_SHIFT, GM_REAL_SHIFTED_SUM, GM_REAL_SHIFTED_SQUARES }; /* real[] */
-enum { GM_WHOLE_SUM = 0, GM_WHOLE_SQUARES = 2 };                                                          /* whole[] */
+enum { GM_WHOLE_SUM = 0, GM_WHOLE_SQUARES = 2 };                                                    /* whole[] */
 
 /* A sum of two float64, |low| <= ulp(high) / 2; low is 0 when high is not finite. */
 typedef struct gm_double2 {
@@ -71,7 +75,7 @@ GM_HD gm_double2 gm_double2_add(gm_double2 a, gm_double2 b)
     double part = sum.high - a.high;
     double lost = (a.high - (sum.high - part)) + (b.high - part) + (a.low + b.low);
     double high = sum.high + lost;
-    if (!(fabs(high) <= 1.7976931348623157e308)) /* nothing to correct: what is lost from an infinity is no number */
+    if (!(fabs(high) <= 1.7976931348623157e308)) /* an infinity has no rounding error to correct */
         return sum;
     sum.low = lost - (high - sum.high);
     sum.high = high;
@@ -95,17 +99,16 @@ GM_HD void gm_words_add(uint64_t *a, const uint64_t *b, int words)
     }
 }
 
-/* Is value a less than b, and are they equal as numbers? min and max of the records above; -0 is less than +0, and equal to it. */
+/* Order and equality of two values in the form of min and max above: -0 is less than +0, and equal to it. */
 GM_HD int gm_moment_less(gm_dtype_kind kind, uint64_t a, uint64_t b)
 {
-    uint64_t top = (uint64_t)1 << 63;
     if (kind == GM_UNSIGNED)
         return a < b;
-    if (kind == GM_FLOAT) { /* as integers, the negative ones turned round */
-        a = a & top ? ~a ^ top : a;
-        b = b & top ? ~b ^ top : b;
+    if (kind == GM_FLOAT) {
+        a = (uint64_t)gm_monotone8(a);
+        b = (uint64_t)gm_monotone8(b);
     }
-    return (a ^ top) < (b ^ top);
+    return (int64_t)a < (int64_t)b;
 }
 
 GM_HD int gm_moment_equal(gm_dtype_kind kind, uint64_t a, uint64_t b)
@@ -126,9 +129,10 @@ GM_HD void gm_total_begin(gm_total *t)
     t->argmin = t->argmax = t->argnan = -1;
 }
 
-/* A minimum (is_max 0) or maximum and where it is take another one from further on; of equal ones the first place, and -0 as the smaller.
- * empty: there is none yet. */
-GM_HD void gm_extreme_merge(gm_dtype_kind kind, int is_max, int empty, uint64_t *value, int64_t *arg, uint64_t next, int64_t next_arg)
+/* Merges the minimum (is_max 0) or maximum of later elements, with its place, into that of earlier ones. Of equal
+ * values the first place stays; -0 is the smaller zero. empty: there are no earlier elements. */
+GM_HD void gm_extreme_merge(gm_dtype_kind kind, int is_max, int empty, uint64_t *value, int64_t *arg, uint64_t next,
+                            int64_t next_arg)
 {
     int better = is_max ? gm_moment_less(kind, *value, next) : gm_moment_less(kind, next, *value);
     if (!empty && !better)
@@ -138,17 +142,19 @@ GM_HD void gm_extreme_merge(gm_dtype_kind kind, int is_max, int empty, uint64_t 
     *value = next;
 }
 
-/* Means and spreads of two sets: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
- * variances", COMPSTAT 1982. Both sets have elements. */
+/* Means and spreads of two sets: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm
+ * for computing sample variances", COMPSTAT 1982. Both sets have elements. */
 GM_HD void gm_total_merge_spread(gm_total *t, const gm_total *next)
 {
     double a = (double)t->count, b = (double)next->count, share = b / (a + b);
-    double apart = (next->sum.real.mean.high - t->sum.real.mean.high) + (next->sum.real.mean.low - t->sum.real.mean.low);
+    double apart = (next->sum.real.mean.high - t->sum.real.mean.high) +
+                   (next->sum.real.mean.low - t->sum.real.mean.low);
     t->sum.real.mean = gm_double2_add(t->sum.real.mean, gm_double2_of(apart * share, 0));
-    t->sum.real.spread = gm_double2_add(gm_double2_add(t->sum.real.spread, next->sum.real.spread), gm_double2_of(apart * apart * (a * share), 0));
+    t->sum.real.spread = gm_double2_add(gm_double2_add(t->sum.real.spread, next->sum.real.spread),
+                                        gm_double2_of(apart * apart * (a * share), 0));
 }
 
-/* total becomes that of its elements and, behind them, those of next. */
+/* Merges next, the total of later elements, into t. */
 GM_HD void gm_total_merge(gm_total *t, const gm_total *next, gm_dtype_kind kind)
 {
     if (t->argnan < 0)
@@ -226,29 +232,41 @@ const char *gm_statistic_name(gm_statistic statistic);
 /* GM_STATISTICS when there is none of this name, which has length bytes. */
 gm_statistic gm_statistic_find(const char *name, size_t length);
 
-/* What a device must find out for it: GM_WANT_... (base/device.h). */
+/* The parts of a record that a device computes, besides count and nan, which it always does. Other parts stay 0. */
+enum {
+    GM_WANT_SUM = 1,
+    GM_WANT_SQUARES = 2,
+    GM_WANT_SPREAD =
+        4,             /* floats: shift, dsum, dsumsq. Integers ignore it: their variance follows from sum and sumsq. */
+    GM_WANT_RANGE = 8, /* min, max */
+    GM_WANT_ARG = 16   /* argmin, argmax, argnan; only with GM_WANT_RANGE */
+};
+
+/* The parts that a statistic of this type needs: GM_WANT_... */
 unsigned gm_statistic_want(gm_statistic statistic, gm_dtype type);
 
-/* An integer, exact; a float64; or nothing: the least and the greatest of no integers. */
+/* An exact integer, a float64, or none: the minimum and the maximum of an empty set of integers. */
 typedef struct gm_value {
     enum { GM_VALUE_NONE, GM_VALUE_INTEGER, GM_VALUE_REAL } kind;
-    int negative;       /* integer */
-    uint64_t words[3];  /* its magnitude, lowest word first */
+    int negative;      /* integer */
+    uint64_t words[3]; /* its magnitude, lowest word first */
     double real;
 } gm_value;
 
-/* A statistic of elements of a type. Of integers mean, var, std and norm are the exact value rounded once. Of no elements: mean, var, std and, of
- * floats, min and max are NaN; places are -1. propagate: where there is NaN all but count (of all elements), nan and places is NaN, and the places
- * are that of the first NaN; else NaN are left out. */
+/* A statistic of elements of a type. Mean, var, std and norm of integers are the exact value rounded once. Of an empty
+ * set mean, var, std and, for floats, min and max are NaN; places are -1. propagate: if any element is NaN, count
+ * counts all elements, argmin and argmax are the place of the first NaN, and every other statistic except nan is NaN.
+ * Otherwise NaN are left out. */
 gm_value gm_statistic_get(const gm_total *total, gm_dtype type, gm_statistic statistic, int propagate);
 
-/* The type of a dataset of this statistic, each of n elements of a type; integer sums that need not fit 64 bits are F64. */
+/* The type of a dataset of this statistic, each value over n elements of a type. Integer sums that may exceed 64 bits
+ * are F64. */
 gm_dtype gm_statistic_type(gm_statistic statistic, gm_dtype type, int64_t n);
 
 /* The value as an element of such a type, rounded to nearest where that is a float. */
 void gm_value_store(const gm_value *value, gm_dtype type, void *element);
 
-/* In decimal digits; of a float64 the fewest that read back to the same bits. "none" for nothing. Returns text. */
+/* In decimal digits; for a float64 the fewest digits that read back to the same bits. "none" for none. Returns text. */
 enum { GM_VALUE_TEXT = 64 };
 char *gm_value_format(const gm_value *value, char *text);
 

@@ -1,13 +1,22 @@
 #include "base/status.h"
 
+#include "base/text/escape.h"
+
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gm_error record;
 static _Thread_local int hushed;
+
+char *gm_message_format(char *text, const char *format, va_list args)
+{
+    char raw[GM_MESSAGE_MAX + 1]; /* one more byte tells a text that fits from one that is cut */
+    vsnprintf(raw, sizeof raw, format, args);
+    raw[gm_escape_fit(raw, GM_MESSAGE_MAX - 1)] = '\0';
+    return gm_escape_line(raw, text, GM_MESSAGE_MAX);
+}
 
 int gm_fail(int code, const char *format, ...)
 {
@@ -17,12 +26,8 @@ int gm_fail(int code, const char *format, ...)
     if (record.code == GM_OK) {
         va_list args;
         va_start(args, format);
-        vsnprintf(record.text, sizeof record.text, format, args);
+        gm_message_format(record.text, format, args);
         va_end(args);
-        /* A message is one line, whatever a library or a file name put into it. */
-        for (char *c = record.text; *c; c++)
-            if (*c == '\n' || *c == '\r')
-                *c = ' ';
         record.code = code;
     }
     pthread_mutex_unlock(&lock);

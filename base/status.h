@@ -1,9 +1,11 @@
-/* status.h - what every function of the program returns, and the one error record of a process.
+/* status.h - the return value of every function of the program, and the one error record of a process.
  *
  * A function returns an int: GM_OK or one of the codes below, which are the exit codes of the program as well.
- * The first to detect an error writes the message with gm_fail(); everyone above passes the code on. */
+ * The first to detect an error writes the message with gm_fail(); its callers pass the code on. */
 #ifndef GM_BASE_STATUS_H
 #define GM_BASE_STATUS_H
+
+#include <stdarg.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,20 +30,25 @@ typedef struct gm_error {
 #define GM_PRINTF(text, first)
 #endif
 
-/* Records code and message unless an error is recorded already (the first one is the cause). Thread-safe. Returns code. */
+/* Writes a message as one line to text [GM_MESSAGE_MAX], whatever a name or a library put into it: escaped
+ * (base/text/escape.h) and cut to that size. Returns text. */
+char *gm_message_format(char *text, const char *format, va_list args) GM_PRINTF(2, 0);
+
+/* Records code and message unless an error is recorded already (the first one is the cause). Thread-safe. Returns code.
+ */
 int gm_fail(int code, const char *format, ...) GM_PRINTF(2, 3);
 
 /* Copies the record out: code GM_OK when there is none. Thread-safe. */
 void gm_error_get(gm_error *error);
 
-/* Forgets the record: for a caller who has dealt with the error. */
+/* Clears the record: for a caller that has handled the error. */
 void gm_error_clear(void);
 
-/* With on, what fails in this thread is not recorded: for a caller who can do without, while other threads may fail in earnest. Returns what it
- * was before, to be set again. */
+/* With on, failures in this thread are not recorded: for an attempt that may fail. Returns the previous setting, to be
+ * restored. */
 int gm_error_hush(int on);
 
-/* "input (missing, not HDF5, ...)": the meaning of an exit code, for --help and the manual; NULL for no code of ours. */
+/* "input (missing, not HDF5, ...)": the meaning of an exit code, for --help and the manual; NULL for another code. */
 const char *gm_status_meaning(int code);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Ratios are rounded by long double where its own rounding cannot matter, else bit by bit. */
+/* Ratios are rounded by way of long double where its own rounding cannot change the result, else bit by bit. */
 #include "base/wide.h"
 
 #include <float.h>
@@ -67,14 +67,15 @@ static long double approximate(const gm_wide *a)
     return value;
 }
 
-/* Does x, good to about 2^-60 of itself, round to one float64 only? */
+/* Does every value within the error of x, about 2^-60 of it, round to the same float64? */
 static int rounds_safely(long double x, double *value)
 {
     *value = (double)(x - x * 0x1p-59L);
     return *value == (double)(x + x * 0x1p-59L);
 }
 
-/* mantissa 2^exponent, with something behind it or not, to the nearest float64; mantissa has more than 54 bits. */
+/* mantissa 2^exponent to the nearest float64; inexact: the exact value is a little larger. mantissa has more than 54
+ * bits. */
 static double round_bits(uint64_t mantissa, int inexact, int exponent)
 {
     int surplus = 64 - __builtin_clzll(mantissa) - 53;
@@ -83,8 +84,8 @@ static double round_bits(uint64_t mantissa, int inexact, int exponent)
     return ldexp((double)kept, exponent + surplus);
 }
 
-/* The first `digits` bits of a / b, from the one of weight 2^*exponent' down; returns them, *exponent is the weight of the last, *inexact: is there more?
- * a is not 0. By long division: the bits of a come down one by one. */
+/* Returns the first `digits` bits of a / b, by long division. The last one has weight 2^*exponent; *inexact: more bits
+ * follow. even: digits grows by one if that makes the exponent even. a is not 0. */
 static unsigned __int128 divide(const gm_wide *a, const gm_wide *b, int digits, int even, int *exponent, int *inexact)
 {
     unsigned __int128 quotient = 0;

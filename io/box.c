@@ -1,7 +1,16 @@
-/* box.c - cutting a range of columns into boxes; where they lie. */
+/* box.c - cuts ranges into rectangles, and rectangles into boxes; the strides of a box. */
 #include "io/box.h"
 
 #include "base/size.h"
+
+gm_rectangle gm_rectangle_next(int64_t columns, int64_t at, int64_t end)
+{
+    gm_rectangle r = {.row = at / columns, .rows = 1, .col = at % columns};
+    r.cols = gm_min(columns - r.col, end - at);
+    if (r.cols == columns)
+        r.rows = (end - at) / columns;
+    return r;
+}
 
 void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t col, int64_t end, gm_box *box)
 {
@@ -10,7 +19,6 @@ void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t c
     int n = 0, whole = 1; /* whole: the box has every dimension further in from end to end */
     int64_t inner = 1;    /* columns in one step of the dimension */
     int64_t left = col;
-
     for (int d = 0; d < dataset->rank; d++) {
         box->start[d] = selection->start[d];
         box->count[d] = 1;
@@ -20,7 +28,6 @@ void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t c
     box->columns = 1;
     for (int v = n - 1; v > 0; v--) {
         int64_t index = left % dataset->view[v];
-
         left /= dataset->view[v];
         box->start[own[v]] += index * selection->step[own[v]];
         if (whole) {
@@ -39,16 +46,34 @@ void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t c
     }
 }
 
-int64_t gm_box_strides(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_stride *dims)
+void gm_box_region(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_region *region)
 {
-    int64_t size = (int64_t)gm_dtype_size(dataset->type), first = 0, stride = size, memory = size;
-
+    int64_t memory = (int64_t)gm_dtype_size(dataset->type);
     for (int d = dataset->rank - 1; d >= 0; d--) {
-        first += box->start[d] * stride;
-        dims[d] = (gm_stride){box->count[d], stride * dataset->selection.step[d], d == box->row_dim ? (int64_t)pitch : memory};
+        region->start[d] = box->start[d];
+        region->step[d] = dataset->selection.step[d];
+        region->count[d] = box->count[d];
+        region->memory[d] = d == box->row_dim ? (int64_t)pitch : memory;
         if (d != box->row_dim)
             memory *= box->count[d];
+    }
+}
+
+int64_t gm_region_strides(const gm_dataset *dataset, const gm_region *region, gm_stride *dims)
+{
+    int64_t first = 0, stride = (int64_t)gm_dtype_size(dataset->type);
+    for (int d = dataset->rank - 1; d >= 0; d--) {
+        first += region->start[d] * stride;
+        dims[d] = (gm_stride){region->count[d], stride * region->step[d], region->memory[d]};
         stride *= dataset->dims[d];
     }
     return first;
+}
+
+int64_t gm_region_elements(int rank, const gm_region *region)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < rank; d++)
+        elements *= region->count[d];
+    return elements;
 }

@@ -1,25 +1,46 @@
-/* box.h - a rectangle of a dataset's matrix as boxes of the dataset. Internal to io/.
+/* box.h - a range of elements as rectangles of a matrix; a rectangle of a dataset's matrix as boxes of the dataset.
+ * Internal to io/.
  *
- * The columns of the matrix are the trailing dimensions of what is selected, one after the other; a range of columns that begins or ends
- * inside one of them is several boxes, at most two for each dimension. */
+ * The columns of the matrix are the trailing dimensions of the selection in C order; a range of columns that begins or
+ * ends inside one of them is several boxes, at most two for each dimension. */
 #ifndef GM_IO_BOX_H
 #define GM_IO_BOX_H
 
 #include "io/bytes.h"
 #include "io/dataset.h"
 
+/* The largest rectangle of a row-major matrix of `columns` columns whose elements are at, at + 1, ... in C order, and
+ * none of them end or later. at < end. */
+typedef struct gm_rectangle {
+    int64_t row, rows, col, cols;
+} gm_rectangle;
+gm_rectangle gm_rectangle_next(int64_t columns, int64_t at, int64_t end);
+
 /* count[d] elements from start[d] on in the dataset's own dimensions, selection.step[d] apart. */
 typedef struct gm_box {
     int64_t start[GM_RANK_MAX], count[GM_RANK_MAX];
     int row_dim;     /* the dimension of the matrix's rows; -1: none, one row */
-    int64_t columns; /* of the matrix that it covers, one after the other */
+    int64_t columns; /* consecutive columns of the matrix that it covers */
 } gm_box;
 
-/* The largest box of rows [row, row + rows) whose columns begin at col and end at end or before. col < end, all inside the matrix. */
+/* The largest box of rows [row, row + rows) whose columns begin at col and end at end or before. col < end, all inside
+ * the matrix. */
 void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t col, int64_t end, gm_box *box);
 
-/* How a box lies in the elements of its dataset, one behind the other in C order, and in memory with rows pitch bytes apart: dims, outermost first, one
- * for each dimension. Returns the byte of its first element. */
-int64_t gm_box_strides(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_stride *dims);
+/* count[d] elements of a dataset from start[d] on, step[d] apart, memory[d] bytes apart in memory: one entry for each
+ * dimension. */
+typedef struct gm_region {
+    int64_t start[GM_RANK_MAX], step[GM_RANK_MAX], count[GM_RANK_MAX], memory[GM_RANK_MAX];
+} gm_region;
+
+/* The region of a box in memory with rows pitch bytes apart. */
+void gm_box_region(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_region *region);
+
+/* The strides of a region in the elements of its dataset, in C order: dims, outermost first, one for each dimension.
+ * Returns the byte of its first element. */
+int64_t gm_region_strides(const gm_dataset *dataset, const gm_region *region, gm_stride *dims);
+
+/* Elements of a region. */
+int64_t gm_region_elements(int rank, const gm_region *region);
 
 #endif

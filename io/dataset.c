@@ -1,4 +1,4 @@
-/* dataset.c - questions to a record. */
+/* dataset.c - properties of a dataset record. */
 #include "io/dataset.h"
 
 #include <inttypes.h>
@@ -9,7 +9,6 @@
 int64_t gm_dataset_elements(const gm_dataset *dataset)
 {
     int64_t elements = 1;
-
     for (int d = 0; d < dataset->view_rank; d++)
         elements = gm_mul_sat(elements, dataset->view[d]);
     return elements;
@@ -18,7 +17,6 @@ int64_t gm_dataset_elements(const gm_dataset *dataset)
 char *gm_dataset_title(const gm_dataset *dataset, char *text)
 {
     int length = snprintf(text, GM_PATH_MAX, "%s", dataset->file);
-
     if (length < GM_PATH_MAX && dataset->name[0])
         snprintf(text + length, (size_t)(GM_PATH_MAX - length), ":%s%s", dataset->name, dataset->selected);
     return text;
@@ -32,10 +30,17 @@ void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols)
         *cols = gm_mul_sat(*cols, dataset->view[d]);
 }
 
+char *gm_shape_format(int rank, const int64_t *dims, char *text)
+{
+    int used = snprintf(text, GM_SHAPE_TEXT, "%s", rank ? "" : "scalar");
+    for (int d = 0; d < rank && used < GM_SHAPE_TEXT; d++)
+        used += snprintf(text + used, (size_t)(GM_SHAPE_TEXT - used), "%s%lld", d ? "x" : "", (long long)dims[d]);
+    return text;
+}
+
 char *gm_coordinates_format(int rank, const int64_t *at, char *text)
 {
     int used = sprintf(text, "(");
-
     for (int d = 0; d < rank; d++)
         used += sprintf(text + used, "%s%" PRId64, d ? ", " : "", at[d]);
     sprintf(text + used, ")");
@@ -47,7 +52,6 @@ static int64_t view_unit(const gm_dataset *dataset, int v)
 {
     const gm_selection *s = &dataset->selection;
     int d = 0;
-
     if (dataset->layout != GM_CHUNKED || v >= dataset->view_rank)
         return 1;
     for (; s->dropped[d] || v > 0; d++)
@@ -65,7 +69,6 @@ int64_t gm_dataset_row_unit(const gm_dataset *dataset)
 int64_t gm_dataset_col_unit(const gm_dataset *dataset)
 {
     int64_t unit = view_unit(dataset, 1);
-
     for (int d = 2; d < dataset->view_rank; d++)
         unit = gm_mul_sat(unit, dataset->view[d]);
     return unit;

@@ -1,10 +1,13 @@
-/* dataset.h - a dataset of an HDF5 file as one rank found it: a flat record, fit to be sent to the other ranks as bytes. */
+/* dataset.h - a dataset of an HDF5 file as one rank found it: a flat record, fit to be sent to the other ranks as
+ * bytes. */
 #ifndef GM_IO_DATASET_H
 #define GM_IO_DATASET_H
 
-#include "base/dtype.h"
+#include "base/file/path.h"
+#include "base/types/dtype.h"
+#include "io/identity.h"
 
-enum { GM_PATH_MAX = 4096, GM_NAME_MAX = 1024, GM_RANK_MAX = 32 };
+enum { GM_NAME_MAX = 1024, GM_RANK_MAX = 32 };
 
 typedef enum gm_layout { GM_COMPACT, GM_CONTIGUOUS, GM_CHUNKED, GM_VIRTUAL } gm_layout;
 
@@ -16,28 +19,37 @@ typedef struct gm_selection {
 } gm_selection;
 
 typedef struct gm_dataset {
-    char file[GM_PATH_MAX];  /* as the user named it */
-    char name[GM_NAME_MAX];  /* absolute path inside the file */
+    char file[GM_PATH_MAX];     /* as the user named it */
+    char name[GM_NAME_MAX];     /* absolute path inside the file */
     char selected[GM_NAME_MAX]; /* the selection as the user wrote it, with its brackets; "" for all */
-    uint64_t device, inode;  /* which file of this host it is */
+    uint64_t device, inode;     /* which file of this host it is */
+    gm_identity identity;       /* the same, and its state */
 
-    gm_dtype type;           /* of the elements that a reader delivers */
-    int swap;                /* a reader delivers them in the other order of bytes */
-    int rank;                /* of the dataset in the file; 0 for a scalar */
+    gm_dtype type; /* of the elements that a reader delivers */
+    int swap;      /* a reader delivers them in the other order of bytes */
+    int rank;      /* of the dataset in the file; 0 for a scalar */
     int64_t dims[GM_RANK_MAX];
-    gm_selection selection;  /* everything by default */
-    int view_rank;           /* of what is selected: dimensions that are not dropped */
+    gm_selection selection; /* everything by default */
+    int view_rank;          /* of the selection: dimensions that are not dropped */
     int64_t view[GM_RANK_MAX];
 
     gm_layout layout;
-    int filters;             /* their number */
+    int filters;                /* their number */
     int64_t chunk[GM_RANK_MAX]; /* chunked only */
 
-    int direct;              /* elements lie contiguously at offset in data_file: read by pread */
-    int raw_chunks;          /* chunks of data_file can be read and decoded without libhdf5 */
-    int64_t row_runs;        /* virtual, maybe of whole rows of contiguous parts, in at most so many pieces; 0: not that */
-    char data_file[GM_PATH_MAX]; /* after external links */
+    int direct;                  /* elements lie contiguously at offset in data_file: read by pread */
+    int raw_chunks;              /* chunks of data_file can be read and decoded without libhdf5 */
+    char data_file[GM_PATH_MAX]; /* that holds the dataset: after external links */
+    gm_identity data_identity;
     int64_t offset;
+
+    int external;          /* files of external storage */
+    int64_t sources_bytes; /* of what io/describe/sources.h knows of it; 0: nothing */
+    uint64_t sources_hash;
+    int64_t source_chunks, source_chunk_bytes; /* virtual: the most of one source that is read by chunks */
+    int chunked_sources, filtered_sources;     /* how many there are */
+    int serial_sources;                        /* that libhdf5 reads */
+    int converts_swapped;                      /* into the other order of bytes, as that is the dataset's own */
 } gm_dataset;
 
 /* Elements selected. */
@@ -46,16 +58,22 @@ int64_t gm_dataset_elements(const gm_dataset *dataset);
 /* "FILE:DATASET[SELECTION]", for messages; text has room for GM_PATH_MAX bytes (cut if longer). Returns text. */
 char *gm_dataset_title(const gm_dataset *dataset, char *text);
 
+/* "300x200x100", "scalar": a shape, for messages. text has room for GM_SHAPE_TEXT bytes. Returns text. */
+enum { GM_SHAPE_TEXT = GM_RANK_MAX * 21 };
+char *gm_shape_format(int rank, const int64_t *dims, char *text);
+
 /* "(1, 0, 3)": a place in a dataset, for messages. text has room for GM_COORDINATES_TEXT bytes. Returns text. */
 enum { GM_COORDINATES_TEXT = GM_RANK_MAX * 22 + 3 };
 char *gm_coordinates_format(int rank, const int64_t *at, char *text);
 
-/* Chunks are best read whole: rows of the matrix that lie in the same chunks begin at multiples of row_unit, columns at multiples of col_unit. 1
- * where elements are as good one by one: not chunked, or a selection that does not begin at a chunk or has steps that do not fit. */
+/* Chunks are best read whole: rows of the matrix in the same chunks begin at multiples of row_unit, columns at
+ * multiples of col_unit. 1 where there is no such unit: not chunked, or a selection that does not begin at a chunk or
+ * has steps that do not divide one. */
 int64_t gm_dataset_row_unit(const gm_dataset *dataset);
 int64_t gm_dataset_col_unit(const gm_dataset *dataset);
 
-/* What is selected seen as a matrix: its first dimension as rows, all the others as columns (1 row for a scalar, 1 column for a vector). */
+/* The selection as a matrix: its first dimension as rows, all the others as columns (1 row for a scalar, 1 column for a
+ * vector). */
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols);
 
 #endif

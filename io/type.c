@@ -1,27 +1,24 @@
 /* type.c - types of a file: to the types of dtypes.def, and to words. */
+#include "io/type.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "io/inspect.h"
 
 static int is_swapped(hid_t file_type, gm_dtype type)
 {
     hid_t swapped = gm_h5_type_swapped(type);
     int same = swapped >= 0 && H5Tequal(file_type, swapped) > 0;
-
-    if (swapped >= 0)
-        H5Tclose(swapped);
+    gm_h5_close(swapped);
     return same;
 }
 
-/* The smallest type of a kind with at least so many bits; GM_DTYPES when there is none. */
+/* The smallest type of a kind with at least the given bits; GM_DTYPES when there is none. */
 static gm_dtype find_wider(gm_dtype_kind kind, size_t bits)
 {
     gm_dtype found = GM_DTYPES;
-
     for (gm_dtype t = 0; t < GM_DTYPES; t++)
-        if (gm_dtype_get_kind(t) == kind && 8 * gm_dtype_size(t) >= bits
-            && (found == GM_DTYPES || gm_dtype_size(t) < gm_dtype_size(found)))
+        if (gm_dtype_get_kind(t) == kind && 8 * gm_dtype_size(t) >= bits &&
+            (found == GM_DTYPES || gm_dtype_size(t) < gm_dtype_size(found)))
             found = t;
     return found;
 }
@@ -30,20 +27,18 @@ static gm_dtype find_wider(gm_dtype_kind kind, size_t bits)
 static gm_dtype find_float(hid_t file_type)
 {
     size_t sign, exponent_at, exponent, mantissa_at, mantissa;
-
     if (H5Tget_fields(file_type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) < 0)
         return GM_DTYPES;
     if (exponent <= 8 && mantissa <= 23)
-        return GM_F32;
+        return GM_DTYPE_F32;
     if (exponent <= 11 && mantissa <= 52)
-        return GM_F64;
+        return GM_DTYPE_F64;
     return GM_DTYPES;
 }
 
-int gm_inspect_type(hid_t file_type, gm_dtype *type, int *exact, int *swap)
+int gm_type_find(hid_t file_type, gm_dtype *type, int *exact, int *swap)
 {
     H5T_class_t kind = H5Tget_class(file_type);
-
     *exact = 1;
     for (*type = 0; *type < GM_DTYPES; (*type)++) {
         *swap = 0;
@@ -56,7 +51,8 @@ int gm_inspect_type(hid_t file_type, gm_dtype *type, int *exact, int *swap)
     }
     *exact = *swap = 0;
     if (kind == H5T_INTEGER)
-        *type = find_wider(H5Tget_sign(file_type) == H5T_SGN_NONE ? GM_UNSIGNED : GM_SIGNED, H5Tget_precision(file_type));
+        *type = find_wider(H5Tget_sign(file_type) == H5T_SGN_NONE ? GM_UNSIGNED : GM_SIGNED,
+                           H5Tget_precision(file_type));
     else if (kind == H5T_FLOAT)
         *type = find_float(file_type);
     return *type < GM_DTYPES;
@@ -67,7 +63,6 @@ static int has_member(hid_t type, unsigned index, const char *name)
 {
     char *found = H5Tget_member_name(type, index);
     int same = found && strcmp(found, name) == 0;
-
     if (found)
         H5free_memory(found);
     return same;
@@ -76,12 +71,11 @@ static int has_member(hid_t type, unsigned index, const char *name)
 static void number_words(hid_t type, const char *kind, char *text)
 {
     size_t size = H5Tget_size(type), bits = H5Tget_precision(type);
-    int used = snprintf(text, GM_WORDS, "%s%zu", kind, bits);
-
+    int used = snprintf(text, GM_H5_TEXT, "%s%zu", kind, bits);
     if (bits != 8 * size)
-        used += snprintf(text + used, (size_t)(GM_WORDS - used), " in %zu bytes", size);
+        used += snprintf(text + used, (size_t)(GM_H5_TEXT - used), " in %zu bytes", size);
     if (size > 1 && H5Tget_order(type) == H5T_ORDER_BE)
-        snprintf(text + used, (size_t)(GM_WORDS - used), " big-endian");
+        snprintf(text + used, (size_t)(GM_H5_TEXT - used), " big-endian");
 }
 
 static void integer_words(hid_t type, char *text)
@@ -89,55 +83,57 @@ static void integer_words(hid_t type, char *text)
     number_words(type, H5Tget_sign(type) == H5T_SGN_NONE ? "uint" : "int", text);
 }
 
+/* "float32"; with "(e8m7)" after it where the bits of exponent are not those of IEEE 754 for the width. */
 static void float_words(hid_t type, char *text)
 {
+    size_t sign, exponent_at, exponent, mantissa_at, mantissa, bits = H5Tget_precision(type), used;
+    size_t expected = bits == 16 ? 5 : bits == 32 ? 8 : bits == 64 ? 11 : bits == 128 ? 15 : 0;
     number_words(type, "float", text);
+    used = strlen(text);
+    if (H5Tget_fields(type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) >= 0 && exponent != expected)
+        snprintf(text + used, GM_H5_TEXT - used, " (e%zum%zu)", exponent, mantissa);
 }
 
 static void string_words(hid_t type, char *text)
 {
-    snprintf(text, GM_WORDS, "%s", H5Tis_variable_str(type) > 0 ? "string" : "fixed-length string");
+    snprintf(text, GM_H5_TEXT, "%s", H5Tis_variable_str(type) > 0 ? "string" : "fixed-length string");
 }
 
 static void compound_words(hid_t type, char *text)
 {
     int members = H5Tget_nmembers(type);
-
     if (members == 2 && has_member(type, 0, "r") && has_member(type, 1, "i"))
-        snprintf(text, GM_WORDS, "complex number");
+        snprintf(text, GM_H5_TEXT, "complex number");
     else
-        snprintf(text, GM_WORDS, "compound of %d fields", members);
+        snprintf(text, GM_H5_TEXT, "compound of %d fields", members);
 }
 
 static void enum_words(hid_t type, char *text)
 {
     int boolean = H5Tget_nmembers(type) == 2 && has_member(type, 0, "FALSE") && has_member(type, 1, "TRUE");
-
-    snprintf(text, GM_WORDS, "%s", boolean ? "boolean (enumeration)" : "enumeration");
+    snprintf(text, GM_H5_TEXT, "%s", boolean ? "boolean (enumeration)" : "enumeration");
 }
 
 static void array_words(hid_t type, char *text)
 {
-    char inner[GM_WORDS];
+    char inner[GM_H5_TEXT];
     hid_t base = H5Tget_super(type);
-
-    snprintf(text, GM_WORDS, "%s of %.400s", H5Tget_class(type) == H5T_ARRAY ? "array" : "variable-length sequence",
-             base >= 0 ? gm_inspect_type_words(base, inner) : "something");
-    if (base >= 0)
-        H5Tclose(base);
+    snprintf(text, GM_H5_TEXT, "%s of %.400s", H5Tget_class(type) == H5T_ARRAY ? "array" : "variable-length sequence",
+             base >= 0 ? gm_type_format(base, inner) : "something");
+    gm_h5_close(base);
 }
 
-char *gm_inspect_type_words(hid_t file_type, char *text)
+char *gm_type_format(hid_t file_type, char *text)
 {
     static const struct {
         H5T_class_t kind;
         const char *word;
         void (*words)(hid_t type, char *text);
     } kinds[] = {
-        {H5T_INTEGER, NULL, integer_words}, {H5T_FLOAT, NULL, float_words},     {H5T_STRING, NULL, string_words},
-        {H5T_COMPOUND, NULL, compound_words}, {H5T_ENUM, NULL, enum_words},     {H5T_ARRAY, NULL, array_words},
-        {H5T_VLEN, NULL, array_words},      {H5T_BITFIELD, "bit field", NULL}, {H5T_OPAQUE, "opaque", NULL},
-        {H5T_REFERENCE, "reference", NULL}, {H5T_TIME, "time", NULL},
+        {H5T_INTEGER, NULL, integer_words},   {H5T_FLOAT, NULL, float_words},    {H5T_STRING, NULL, string_words},
+        {H5T_COMPOUND, NULL, compound_words}, {H5T_ENUM, NULL, enum_words},      {H5T_ARRAY, NULL, array_words},
+        {H5T_VLEN, NULL, array_words},        {H5T_BITFIELD, "bit field", NULL}, {H5T_OPAQUE, "opaque", NULL},
+        {H5T_REFERENCE, "reference", NULL},   {H5T_TIME, "time", NULL},
     };
     H5T_class_t kind = H5Tget_class(file_type);
 

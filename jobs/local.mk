@@ -1,4 +1,4 @@
-# jobs/: launch recipes for clusters, to copy and edit.
+# jobs/: job scripts for clusters, to copy and edit.
 jobsdir = $(pkgdatadir)/jobs
 dist_jobs_DATA = \
 	jobs/matmul.sbatch \

@@ -1,34 +1,34 @@
-/* Differences of two arrays of any two types. Both are widened to a type that holds every value of theirs: float64, or long double
- * where a 64-bit integer is among them. */
+/* Differences of two arrays of any two types. Both are widened to a type that holds all their values: float64, or long
+ * double if one of them is of 64-bit integers. */
 #include <float.h>
 #include <math.h>
 
 #include "base/size.h"
 #include "kernels/element.h"
-#include "kernels/kernels.h"
+#include "kernels/host.h"
 
 _Static_assert(LDBL_MANT_DIG >= 64, "long double holds 64-bit integers");
 
 enum {
     SEGMENT = 512, /* elements that are widened at a time */
-    LANES = 8      /* partial sums beside each other */
+    LANES = 8      /* parallel partial sums */
 };
 
-#define GM_DTYPE(id, name, ctype, kind, bytes, h5) \
-    static void widen_##id(long double *dst, const char *src, int64_t n, int swap) \
-    { \
-        for (int64_t i = 0; i < n; i++) { \
-            gm_raw##bytes raw; \
-            memcpy(&raw, src + i * bytes, bytes); \
+#define GM_DTYPE(id, name, ctype, kind, bytes, digits)                                \
+    static void widen_##id(long double *dst, const char *src, int64_t n, int swap)    \
+    {                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            gm_raw##bytes raw;                                                        \
+            memcpy(&raw, src + i * bytes, bytes);                                     \
             dst[i] = GM_VALUE_##kind(long double, ctype, gm_order##bytes(raw, swap)); \
-        } \
+        }                                                                             \
     }
-#include "base/dtypes.def"
+#include "base/types/dtypes.def"
 #undef GM_DTYPE
 
 static void (*const widen[GM_DTYPES])(long double *dst, const char *src, int64_t n, int swap) = {
-#define GM_DTYPE(id, name, ctype, kind, bytes, h5) widen_##id,
-#include "base/dtypes.def"
+#define GM_DTYPE(id, name, ctype, kind, bytes, digits) widen_##id,
+#include "base/types/dtypes.def"
 #undef GM_DTYPE
 };
 
@@ -42,59 +42,27 @@ static void row_double(double *dst, const char *src, int64_t n, gm_dtype type, i
     gm_cpu_row_f64(dst, src, n, type, swap);
 }
 
-/* One segment, without a branch. Lane l sums the errors of elements l, l + LANES, ...: an order that is the same for every compiler.
- * A finite difference may be too large for the type; its ratio to y is not. */
-#define SEGMENT_OF(name, real, magnitude) \
-    static void compare_##name(const real *x, const real *y, int64_t n, gm_difference *d) \
-    { \
-        real sum[LANES] = {0}, most = 0, far = 0; \
-        int64_t differing = 0, nan = 0; \
-        for (int64_t i = 0; i < n; i++) { \
-            int both = (x[i] != x[i]) & (y[i] != y[i]); \
-            int equal = (x[i] == y[i]) | both; \
-            real size = magnitude(y[i]), difference = magnitude(x[i] - y[i]); \
-            real halves = magnitude(x[i] / 2 - y[i] / 2), infinite = (real)INFINITY; \
-            real ratio = size == 0 ? difference : difference < infinite ? difference / size : halves / (size / 2); \
-            difference = equal ? 0 : difference != difference ? infinite : difference; \
-            ratio = equal ? 0 : ratio != ratio ? infinite : ratio; \
-            most = ratio > most ? ratio : most; \
-            far = difference > far ? difference : far; \
-            sum[i % LANES] += ratio; \
-            differing += !equal; \
-            nan += both; \
-        } \
-        d->sum_relative += (double)(((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]))); \
-        d->max_relative = fmax(d->max_relative, (double)most); \
-        d->max_absolute = fmax(d->max_absolute, (double)far); \
-        for (int64_t i = 0; d->first < 0 && differing && i < n; i++) \
-            if (!(x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]))) \
-                d->first = d->count + i; \
-        d->count += n; \
-        d->differing += differing; \
-        d->nan_pairs += nan; \
-    }
-SEGMENT_OF(double, double, fabs)
-SEGMENT_OF(long, long double, fabsl)
+#define REAL double
+#define MAGNITUDE(x) fabs(x)
+#define OF(name) name##_double
+#include "kernels/compare_loops.h"
+#undef REAL
+#undef MAGNITUDE
+#undef OF
 
+#define REAL long double
+#define MAGNITUDE(x) fabsl(x)
+#define OF(name) name##_long
+#include "kernels/compare_loops.h"
+#undef REAL
+#undef MAGNITUDE
+#undef OF
+
+/* float64 does not hold every value of the type. */
 static int is_long(gm_dtype type)
 {
-    return gm_dtype_get_kind(type) != GM_FLOAT && gm_dtype_size(type) == 8;
+    return gm_dtype_digits(type) > gm_dtype_digits(GM_DTYPE_F64);
 }
-
-#define BLOCK_OF(name, real) \
-    static void block_##name(const gm_compare_call *call, int64_t first, int64_t n, gm_difference *d) \
-    { \
-        real x[SEGMENT], y[SEGMENT]; \
-        size_t x_size = gm_dtype_size(call->x_type), y_size = gm_dtype_size(call->y_type); \
-        for (int64_t i = 0; i < n; i += SEGMENT) { \
-            int64_t part = gm_min(SEGMENT, n - i); \
-            row_##name(x, (const char *)call->x + (size_t)(first + i) * x_size, part, call->x_type, call->x_swap); \
-            row_##name(y, (const char *)call->y + (size_t)(first + i) * y_size, part, call->y_type, call->y_swap); \
-            compare_##name(x, y, part, d); \
-        } \
-    }
-BLOCK_OF(double, double)
-BLOCK_OF(long, long double)
 
 int gm_cpu_compare(int threads, const gm_compare_call *call, gm_difference *blocks)
 {

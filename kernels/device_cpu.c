@@ -12,7 +12,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/text/escape.h"
 #include "kernels/device_cpu.h"
+#include "kernels/matmul/calls.h"
 
 struct gm_event {
     double time;
@@ -69,8 +71,8 @@ static void proc_find(const char *path, const char *key, char *text, size_t size
     while (fgets(line, sizeof line, file) != NULL) {
         const char *colon = strchr(line, ':');
         if (colon != NULL && strncmp(line, key, strlen(key)) == 0) {
-            snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
-            text[strcspn(text, "\n")] = '\0';
+            line[strcspn(line, "\n")] = '\0';
+            gm_escape_line(colon + 1 + strspn(colon + 1, " \t"), text, size);
             break;
         }
     }
@@ -120,19 +122,19 @@ static void cpu_free(gm_device *device, void *memory)
     }
 }
 
-static int cpu_pin(gm_device *device, size_t bytes, void **out)
+static int cpu_host_alloc(gm_device *device, size_t bytes, void **out)
 {
     (void)device;
     return gm_host_alloc(bytes, out);
 }
 
-static void cpu_settle(gm_device *device, void *memory)
+static void cpu_host_pin(gm_device *device, void *memory)
 {
     (void)device;
     (void)memory;
 }
 
-static void cpu_unpin(gm_device *device, void *memory)
+static void cpu_host_free(gm_device *device, void *memory)
 {
     (void)device;
     gm_host_free(memory);
@@ -197,7 +199,8 @@ static int cpu_event_seconds(gm_event *from, gm_event *to, double *seconds)
     return GM_OK;
 }
 
-static int cpu_copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, int64_t rows)
+static int cpu_copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                    int64_t rows)
 {
     (void)queue;
     for (int64_t i = 0; i < rows; i++)
@@ -224,9 +227,9 @@ static int run_fp64(gm_queue *queue, const gm_product_call *call)
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
 static const gm_product products[GM_PRECISIONS] = {
-    [GM_FP64] = {GM_F64, GM_F64, GM_CPU_TILE, 1, "blas", "openblas-dgemm", run_fp64},
-    [GM_FP32] = {GM_F32, GM_F32, GM_CPU_TILE, 1, "blas", "openblas-sgemm", run_fp32},
-    [GM_EXACT] = {GM_F64, GM_F64, GM_CPU_TILE, 1, "blas", "openblas-dgemm", run_fp64},
+    [GM_PRECISION_FP64] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, "openblas-dgemm", run_fp64},
+    [GM_PRECISION_FP32] = {GM_DTYPE_F32, GM_DTYPE_F32, GM_CPU_TILE, 1, "openblas-sgemm", run_fp32},
+    [GM_PRECISION_EXACT] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, "openblas-dgemm", run_fp64},
 };
 
 static const gm_product *cpu_product(gm_device *device, gm_precision precision)
@@ -235,45 +238,19 @@ static const gm_product *cpu_product(gm_device *device, gm_precision precision)
     return products[precision].run != NULL ? &products[precision] : NULL;
 }
 
-static int cpu_unpack(gm_queue *queue, const gm_unpack_call *call)
-{
-    return gm_cpu_unpack(queue->device->threads, call);
-}
+/* The operations as entries of the table. */
+#define RUN_NONE(name)
+#define RUN_CPU(name)                                                    \
+    static int run_##name(gm_queue *queue, const gm_##name##_call *call) \
+    {                                                                    \
+        return gm_cpu_##name(queue->device->threads, call);              \
+    }
+#define GM_DEVICE_OP(name, cpu, cuda) RUN_##cpu(name)
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
 
-static int cpu_fold(gm_queue *queue, const gm_fold_call *call)
-{
-    return gm_cpu_fold(queue->device->threads, call);
-}
-
-static int cpu_finish(gm_queue *queue, const gm_finish_call *call)
-{
-    return gm_cpu_finish(queue->device->threads, call);
-}
-
-static int cpu_probe(gm_queue *queue, const gm_probe_call *call)
-{
-    return gm_cpu_probe(queue->device->threads, call);
-}
-
-static int cpu_reduce_rows(gm_queue *queue, const gm_rows_call *call)
-{
-    return gm_cpu_reduce_rows(queue->device->threads, call);
-}
-
-static int cpu_reduce_columns(gm_queue *queue, const gm_columns_call *call)
-{
-    return gm_cpu_reduce_columns(queue->device->threads, call);
-}
-
-static int cpu_normalize(gm_queue *queue, const gm_normalize_call *call)
-{
-    return gm_cpu_normalize(queue->device->threads, call);
-}
-
-static int cpu_histogram(gm_queue *queue, const gm_histogram_call *call)
-{
-    return gm_cpu_histogram(queue->device->threads, call);
-}
+#define ENTRY_NONE(name)
+#define ENTRY_CPU(name) .name = run_##name,
 
 const gm_device_ops gm_device_cpu = {
     .kind = "cpu",
@@ -285,10 +262,10 @@ const gm_device_ops gm_device_cpu = {
     .describe = cpu_describe,
     .alloc = cpu_alloc,
     .free = cpu_free,
-    .pin = cpu_pin,
-    .pin_later = cpu_pin,
-    .settle = cpu_settle,
-    .unpin = cpu_unpin,
+    .host_alloc = cpu_host_alloc,
+    .host_alloc_pageable = cpu_host_alloc,
+    .host_pin = cpu_host_pin,
+    .host_free = cpu_host_free,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
     .queue_sync = cpu_queue_sync,
@@ -302,13 +279,8 @@ const gm_device_ops gm_device_cpu = {
     .copy_out = cpu_copy,
     .zero = cpu_zero,
     .product = cpu_product,
-    .unpack = cpu_unpack,
-    .fold = cpu_fold,
-    .finish = cpu_finish,
-    .probe = cpu_probe,
-    .reduce_rows = cpu_reduce_rows,
-    .reduce_columns = cpu_reduce_columns,
-    .normalize = cpu_normalize,
-    .histogram = cpu_histogram,
+#define GM_DEVICE_OP(name, cpu, cuda) ENTRY_##cpu(name)
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
     .measure = &gm_cpu_measure,
 };

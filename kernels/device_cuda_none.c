@@ -1,4 +1,4 @@
-/* In the place of device_cuda.c in a build without CUDA: a kind of device of which there is none. */
+/* Replaces device_cuda.c in a build without CUDA: a kind of device with no devices. */
 #include "kernels/kernels.h"
 
 static int none_count(int *count)
@@ -20,5 +20,5 @@ static int none_open(int index, int threads, gm_device **device)
     return gm_fail(GM_EDEVICE, "%s", none_absence());
 }
 
-/* Nothing opens, so nothing else is ever called. */
+/* Other entries need an open device. */
 const gm_device_ops gm_device_cuda = {.kind = "cuda", .count = none_count, .absence = none_absence, .open = none_open};

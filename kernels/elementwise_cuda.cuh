@@ -1,4 +1,4 @@
-/* elementwise_cuda.cuh - how kernels that go through a matrix element by element share it out among blocks and threads. */
+/* elementwise_cuda.cuh - blocks and threads of kernels that visit a matrix element by element. */
 #ifndef GM_KERNELS_ELEMENTWISE_CUDA_CUH
 #define GM_KERNELS_ELEMENTWISE_CUDA_CUH
 
@@ -6,8 +6,8 @@
 
 #include "kernels/kernels.h"
 
-/* A warp takes WIDTH columns of one row, each thread EACH of them a warp's width apart: neighbouring threads touch neighbouring
- * elements, and each has EACH reads in flight. */
+/* A warp has WIDTH columns of one row, each thread EACH of them, LANES apart: accesses of a warp coalesce, and each
+ * thread has EACH loads in flight. */
 enum { LANES = 32, WARPS = 8, EACH = 4, WIDTH = LANES * EACH };
 
 /* Enough blocks to fill any device a few times; blocks go on to further columns and rows. */
@@ -37,7 +37,7 @@ static __device__ __forceinline__ void elementwise(int64_t rows, int64_t cols, B
     }
 }
 
-/* Elements of a file are read whole: they must lie at multiples of their size. */
+/* Elements are read whole, so that they must lie at multiples of their size. */
 static inline int misaligned(const void *memory, size_t pitch, gm_dtype type)
 {
     return (((size_t)memory | pitch) & (gm_dtype_size(type) - 1)) != 0;

@@ -6,7 +6,7 @@
 
 typedef struct gm_ledger_entry {
     struct gm_ledger_entry *next;
-    void *memory; /* NULL until it has a place */
+    void *memory; /* NULL until gm_ledger_place() */
     int64_t bytes;
 } entry;
 

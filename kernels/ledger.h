@@ -1,4 +1,4 @@
-/* ledger.h - what each piece of a device's memory was charged with: whoever frees it says only where it lies. */
+/* ledger.h - the bytes charged for each allocation of a device: memory is freed by its address alone. */
 #ifndef GM_KERNELS_LEDGER_H
 #define GM_KERNELS_LEDGER_H
 
@@ -9,11 +9,11 @@ typedef struct gm_ledger {
     struct gm_ledger_entry *first;
 } gm_ledger;
 
-/* Charges bytes to the account and keeps a line for them; GM_EDEVICE with a message, nothing charged then. */
+/* Charges bytes to the account and adds an entry for them; on GM_EDEVICE nothing is charged. */
 int gm_ledger_charge(gm_ledger *ledger, size_t bytes);
-/* Says where the bytes charged last lie. */
+/* Sets the address of the bytes charged last. */
 void gm_ledger_place(gm_ledger *ledger, void *memory);
-/* Gives back the charge of memory; NULL: of the bytes charged last, which found no place. */
+/* Releases the charge of memory; NULL: of the bytes charged last, whose allocation failed. */
 void gm_ledger_release(gm_ledger *ledger, void *memory);
 
 #endif

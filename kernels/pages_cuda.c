@@ -1,4 +1,5 @@
-/* Memory out of huge pages that can be pinned: the driver's own allocator takes small ones, which takes three times as long to clear and to pin. */
+/* Host memory of huge pages, to be pinned. The driver's allocator takes small pages, which take three times as long to
+ * clear and to pin. */
 #define _GNU_SOURCE 1 /* MADV_HUGEPAGE */
 #include <pthread.h>
 #include <stdint.h>
@@ -10,14 +11,14 @@
 
 struct gm_cuda_pages {
     struct gm_cuda_pages *next;
-    char *memory; /* at a border of huge pages */
+    char *memory; /* at a multiple of huge_page */
     void *map;
     size_t bytes, map_bytes;
     int pinned;
 };
 
 static const size_t huge_page = (size_t)2 << 20;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the devices' lists */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the lists of all devices */
 
 void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
 {
@@ -40,7 +41,7 @@ void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
     }
     size_t beyond = (size_t)((uintptr_t)pages->map % huge_page);
     pages->memory = (char *)pages->map + (beyond != 0 ? huge_page - beyond : 0);
-    madvise(pages->memory, bytes, MADV_HUGEPAGE); /* small ones do as well */
+    madvise(pages->memory, bytes, MADV_HUGEPAGE); /* failure leaves small pages, which work as well */
     pages->pinned = 0;
     pthread_mutex_lock(&lock);
     pages->next = device->pages;
@@ -58,7 +59,7 @@ void gm_cuda_pages_pin(gm_device *device, void *memory)
     pthread_mutex_unlock(&lock);
     if (pages == NULL || pages->pinned)
         return;
-    cudaSetDevice(device->index); /* of this thread */
+    cudaSetDevice(device->index); /* the current device is per thread */
     pages->pinned = cudaHostRegister(memory, pages->bytes, cudaHostRegisterPortable) == cudaSuccess;
     if (!pages->pinned)
         cudaGetLastError();
@@ -77,7 +78,7 @@ int gm_cuda_pages_free(gm_device *device, void *memory)
     if (pages == NULL)
         return 0;
     if (pages->pinned)
-        cudaHostUnregister(memory); /* as with cudaFree(): an error is of earlier work */
+        cudaHostUnregister(memory); /* as with cudaFree(), an error here is of earlier work */
     munmap(pages->map, pages->map_bytes);
     free(pages);
     return 1;

@@ -1,4 +1,4 @@
-/* Which libraries the devices work with. */
+/* Versions of the libraries of the devices. */
 #include <stdio.h>
 
 #include <cblas.h>
@@ -23,8 +23,8 @@ char *gm_cuda_version(char *text)
     int runtime = 0, driver = 0;
     if (cudaRuntimeGetVersion(&runtime) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess) {
         int used = snprintf(text, GM_VERSION_TEXT, "%d.%d, ", runtime / 1000, runtime % 1000 / 10);
-        snprintf(text + used, (size_t)(GM_VERSION_TEXT - used), driver ? "driver for up to %d.%d" : "no driver", driver / 1000,
-                 driver % 1000 / 10);
+        snprintf(text + used, (size_t)(GM_VERSION_TEXT - used), driver ? "driver for up to %d.%d" : "no driver",
+                 driver / 1000, driver % 1000 / 10);
     }
 #endif
     return text;

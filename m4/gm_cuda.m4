@@ -32,7 +32,7 @@ AC_SUBST([CUDA_CPPFLAGS])
 AC_SUBST([CUDA_LIBS])
 ])
 
-# What nvcc can make, and whether the result links with CC. Sets gm_cuda_why if it does not.
+# Checks what nvcc compiles, and whether the result links with CC. Sets gm_cuda_why if it does not.
 m4_define([gm_cuda_try], [
 : ${NVCCFLAGS="-O3"}
 gm_cuda_version=`$NVCC --version | sed -n ['s/.*release \([0-9.]*\),.*/\1/p']`

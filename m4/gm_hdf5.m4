@@ -1,14 +1,17 @@
 # GM_HDF5: HDF5 1.10.3 or newer (H5Dread_chunk, H5Dwrite_chunk), serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
-# Where it is looked for: --with-hdf5=DIR, then pkg-config under the names it goes by, then the compiler wrappers, then nowhere special.
+# The places, in order: --with-hdf5=DIR; the modules of pkg-config, or the one of --with-hdf5=serial or parallel; the compiler
+# wrappers; the compiler's own folders.
 AC_DEFUN([GM_HDF5], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])
 AC_REQUIRE([GM_MPI])
 AC_ARG_WITH([hdf5],
-    [AS_HELP_STRING([--with-hdf5=DIR], [HDF5 below DIR/include and DIR/lib @<:@default: by pkg-config, h5cc or h5pcc@:>@])],
+    [AS_HELP_STRING([--with-hdf5=DIR], [HDF5 below DIR/include and DIR/lib, or serial or parallel for a flavour of Debian @<:@default: by pkg-config, h5cc or h5pcc@:>@])],
     [], [with_hdf5=yes])
 AS_CASE([$with_hdf5],
     [no], [AC_MSG_ERROR([HDF5 is needed: --without-hdf5 makes no sense])],
-    [yes], [gm_hdf5_search],
+    [yes], [gm_hdf5_search([hdf5 hdf5-serial hdf5-openmpi])],
+    [serial], [gm_hdf5_search([hdf5-serial])],
+    [parallel], [gm_hdf5_search([hdf5-openmpi])],
     [HDF5_CPPFLAGS="-I$with_hdf5/include"
      HDF5_LIBS="-L$with_hdf5/lib -Wl,-rpath,$with_hdf5/lib -lhdf5"])
 
@@ -39,7 +42,7 @@ AC_SUBST([HDF5_LIBS])
 m4_define([gm_hdf5_search], [
 HDF5_CPPFLAGS=
 HDF5_LIBS=
-for gm_module in hdf5 hdf5-serial hdf5-openmpi; do
+for gm_module in $1; do
     AS_IF([test -z "$HDF5_LIBS" && test -n "$PKG_CONFIG" && $PKG_CONFIG --exists "$gm_module >= 1.10.3"],
         [HDF5_CPPFLAGS=`$PKG_CONFIG --cflags $gm_module`
          HDF5_LIBS=`$PKG_CONFIG --libs $gm_module`])

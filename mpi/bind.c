@@ -1,44 +1,96 @@
 #include "mpi/bind.h"
 
-#include <hwloc.h>
+#include "base/range.h"
+#include "mpi/allowance.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-/* Open MPI binds ranks to one core each when there are two of them or fewer, whatever they do with threads. Such a binding nobody has asked
- * for; one that somebody has asked for (an option of mpirun's, which reaches us in the environment, or srun's own) is kept. */
-static int binding_was_asked_for(void)
+struct gm_bind_view {
+    hwloc_topology_t topology;
+    gm_bound_by by;
+    hwloc_cpuset_t own, launcher; /* processors of this process, and of the launcher */
+};
+
+gm_bind_view *gm_bind_look(int local_rank)
 {
-    const char *policy = getenv("OMPI_MCA_hwloc_base_binding_policy");
-    if (!policy)
-        policy = getenv("PRTE_MCA_hwloc_default_binding_policy");
-    if (policy)
-        return strncmp(policy, "none", 4) != 0; /* --bind-to none: every rank sees all, and shares them as without an option */
-    return getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_RANK");
+    gm_bind_view *v = calloc(1, sizeof *v);
+    if (!v || hwloc_topology_init(&v->topology)) {
+        free(v);
+        return NULL;
+    }
+    v->own = hwloc_bitmap_alloc();
+    v->launcher = hwloc_bitmap_alloc();
+    if (!v->own || !v->launcher || hwloc_topology_load(v->topology)) {
+        gm_bind_end(v);
+        return NULL;
+    }
+    hwloc_const_cpuset_t all = hwloc_topology_get_topology_cpuset(v->topology);
+    if (hwloc_get_cpubind(v->topology, v->own, HWLOC_CPUBIND_PROCESS) ||
+        (hwloc_bitmap_and(v->own, v->own, all), hwloc_bitmap_iszero(v->own)))
+        hwloc_bitmap_copy(v->own, all);
+    v->by = gm_allowance_source(v->topology, v->own, local_rank);
+    gm_allowance_of_launcher(v->topology, v->launcher);
+    return v;
 }
 
-/* The share of a rank: pieces of `all` in the order of cores. */
-static void take_share(hwloc_topology_t topology, hwloc_const_cpuset_t all, int index, int of, hwloc_cpuset_t share)
+void gm_bind_end(gm_bind_view *v)
+{
+    if (!v)
+        return;
+    hwloc_bitmap_free(v->own);
+    hwloc_bitmap_free(v->launcher);
+    hwloc_topology_destroy(v->topology);
+    free(v);
+}
+
+int gm_bind_is_default(const gm_bind_view *v)
+{
+    return v && v->by == GM_BOUND_BY_LAUNCHER;
+}
+
+static hwloc_const_cpuset_t given(const gm_bind_view *v, int replace)
+{
+    return replace && v->by == GM_BOUND_BY_LAUNCHER ? v->launcher : v->own;
+}
+
+char *gm_bind_key(const gm_bind_view *v, int replace, int prefer_numa, char *key)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, of the numbers of the processors */
+    int at = -1;
+    while (v && (at = hwloc_bitmap_next(given(v, replace), at)) >= 0)
+        hash = (hash ^ (uint64_t)at) * UINT64_C(1099511628211);
+    snprintf(key, GM_KEY_MAX, "node %d, %016" PRIx64, prefer_numa, hash);
+    return key;
+}
+
+/* Share number `index` of `of` shares of `all`, cut in the order of cores; in that of hardware threads if there are
+ * fewer cores than shares. */
+static void find_share(hwloc_topology_t topology, hwloc_const_cpuset_t all, int index, int of, hwloc_cpuset_t share)
 {
     int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, all, HWLOC_OBJ_CORE);
     hwloc_obj_type_t unit = cores >= of ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     int units = hwloc_get_nbobjs_inside_cpuset_by_type(topology, all, unit);
-    int from = (int)((long)units * index / of), to = (int)((long)units * (index + 1) / of);
+    gm_range range = gm_range_split(units, 1, of, index);
     hwloc_bitmap_zero(share);
-    for (int i = from; i < to; i++) {
+    for (int64_t i = range.begin; i < range.end; i++) {
         hwloc_obj_t object = hwloc_get_obj_inside_cpuset_by_type(topology, all, unit, (unsigned)i);
         hwloc_bitmap_or(share, share, object->cpuset);
     }
     hwloc_bitmap_and(share, share, all);
 }
 
-/* The processors of the node that the device is near to, when there is one for each rank that wants them. */
-static void prefer(hwloc_topology_t topology, int numa, int least, hwloc_cpuset_t all)
+/* Restricts `all` to the processors of a NUMA node if it has at least `least` of them. */
+static void restrict_to_node(hwloc_topology_t topology, int numa, int least, hwloc_cpuset_t all)
 {
     hwloc_obj_t node = numa < 0 ? NULL : hwloc_get_numanode_obj_by_os_index(topology, (unsigned)numa);
     if (!node)
         return;
     hwloc_cpuset_t near = hwloc_bitmap_dup(all);
+    if (!near)
+        return;
     hwloc_bitmap_and(near, near, node->cpuset);
     if (hwloc_bitmap_weight(near) >= least)
         hwloc_bitmap_copy(all, near);
@@ -48,6 +100,8 @@ static void prefer(hwloc_topology_t topology, int numa, int least, hwloc_cpuset_
 static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t share, gm_binding *binding)
 {
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
+    if (!nodes)
+        return;
     hwloc_cpuset_to_nodeset(topology, share, nodes);
     binding->processors = hwloc_bitmap_weight(share);
     binding->numa_nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
@@ -58,37 +112,54 @@ static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t share, gm_b
     hwloc_bitmap_free(nodes);
 }
 
-void gm_bind(int index, int of, int prefer_numa, gm_binding *binding)
+static const char *source(const gm_bind_view *v, int replace)
+{
+    static const char *const names[] = {
+        [GM_BOUND_BY_USER] = "affinity", [GM_BOUND_BY_OPTION] = "option", [GM_BOUND_BY_LAUNCHER] = "launcher"};
+    int all = hwloc_bitmap_weight(given(v, replace)) >= sysconf(_SC_NPROCESSORS_ONLN);
+    return all ? "host" : v->by == GM_BOUND_BY_LAUNCHER && !replace ? names[GM_BOUND_BY_USER] : names[v->by];
+}
+
+void gm_bind(const gm_bind_view *v, int replace, int index, int of, int prefer_numa, gm_binding *binding)
 {
     *binding = (gm_binding){.processors = 1, .numa_node = -1};
-    hwloc_topology_t topology;
-    if (hwloc_topology_init(&topology))
-        return;
-    if (hwloc_topology_load(topology)) {
-        hwloc_topology_destroy(topology);
+    hwloc_cpuset_t all = v ? hwloc_bitmap_dup(given(v, replace)) : NULL, share = all ? hwloc_bitmap_alloc() : NULL;
+    if (!share) {
+        hwloc_bitmap_free(all);
         return;
     }
-    hwloc_cpuset_t share = hwloc_bitmap_alloc();
-    hwloc_cpuset_t all = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology));
-    hwloc_bitmap_and(all, all, hwloc_topology_get_topology_cpuset(topology));
-
-    if (binding_was_asked_for()) {
-        hwloc_get_cpubind(topology, share, HWLOC_CPUBIND_PROCESS);
+    if (v->by == GM_BOUND_BY_OPTION) {
+        hwloc_bitmap_copy(share, all);
         binding->bound = 1;
     } else if (hwloc_bitmap_weight(all) >= of) {
-        prefer(topology, prefer_numa, of, all);
-        take_share(topology, all, index, of, share);
-        binding->bound = hwloc_set_cpubind(topology, share, HWLOC_CPUBIND_PROCESS) == 0;
+        restrict_to_node(v->topology, prefer_numa, of, all);
+        find_share(v->topology, all, index, of, share);
+        binding->bound = hwloc_set_cpubind(v->topology, share, HWLOC_CPUBIND_PROCESS) == 0;
     } else {
-        hwloc_set_cpubind(topology, all, HWLOC_CPUBIND_PROCESS);
-        take_share(topology, all, 0, 1, share);
+        hwloc_set_cpubind(v->topology, all, HWLOC_CPUBIND_PROCESS);
+        find_share(v->topology, all, 0, 1, share);
     }
-    describe(topology, share, binding);
-    if (!binding->bound) /* more ranks than processors: one each, wherever the system puts it */
+    snprintf(binding->from, sizeof binding->from, "%s", source(v, replace));
+    describe(v->topology, share, binding);
+    if (!binding->bound) /* more ranks than processors: each counts on one, and the system places it */
         binding->processors = 1;
     hwloc_bitmap_free(share);
     hwloc_bitmap_free(all);
-    hwloc_topology_destroy(topology);
+}
+
+int gm_bind_all(const gm_ranks *ranks, int prefer_numa, gm_binding *binding)
+{
+    char key[GM_KEY_MAX];
+    int count = 1, index = 0;
+    gm_bind_view *view = gm_bind_look(ranks->local_rank);
+    int64_t replace = !view || view->by != GM_BOUND_BY_USER;
+    int status = gm_agree_all(ranks, gm_min_all(&replace));
+    if (!status)
+        status = gm_peers_all(ranks, gm_bind_key(view, (int)replace, prefer_numa, key), &count, &index);
+    if (!status)
+        gm_bind(view, (int)replace, index, count, prefer_numa, binding);
+    gm_bind_end(view);
+    return status;
 }
 
 char *gm_hwloc_version(char *text)

@@ -1,22 +1,45 @@
-/* bind.h - which processors and which memory a rank uses. */
+/* bind.h - binding of a rank to processors and memory. */
 #ifndef GM_MPI_BIND_H
 #define GM_MPI_BIND_H
 
+#include "mpi/ranks.h"
+
 typedef struct gm_binding {
-    int processors;  /* that this rank may use: its share of what the job has on this host */
-    int numa_nodes;  /* of the host; 0: unknown */
-    int numa_node;   /* that memory comes from; -1: any */
-    int bound;       /* was this process bound to them? */
-    char list[128];  /* "0-7": the processors, as the system numbers them; "" if unknown */
+    int processors; /* that this rank may use: its share of those that the ranks were given on this host */
+    int numa_nodes; /* of the host; 0: unknown */
+    int numa_node;  /* of the memory that is allocated; -1: any */
+    int bound;      /* is this process bound to the processors? */
+    char list[128]; /* "0-7": the processors, as the system numbers them; "": unknown */
+    char from[16];  /* who gave the processors to share: "host": they are all that it has; "affinity": the process was
+                       started with fewer; "launcher": mpirun was; "option": of mpirun, or srun; "": unknown */
 } gm_binding;
 
-/* Gives this process the share `index` of `of` equal, contiguous shares of the processors that the job may use on this host, and memory near them:
- * binds the process (threads started later inherit it) unless the user or a batch system has bound the ranks already. With fewer processors than
- * shares nobody is bound. prefer_numa: node whose processors are shared out (near a device; index and of count the ranks that prefer it);
- * -1: all nodes. Not collective. Never fails: what cannot be bound is left to the system, *binding says so. */
-void gm_bind(int index, int of, int prefer_numa, gm_binding *binding);
+/* What this process was given, before it is bound. */
+typedef struct gm_bind_view gm_bind_view;
 
-/* "2.9.0": the hwloc library at run time. text has room for 32 bytes. Returns text. */
+/* Looks at it: own binding, environment, launcher. Not collective. NULL: hwloc cannot tell. */
+gm_bind_view *gm_bind_look(int local_rank);
+void gm_bind_end(gm_bind_view *view); /* takes NULL */
+
+/* Is the binding mpirun's own choice, which nobody asked for, and may be replaced by all that mpirun was given? */
+int gm_bind_is_default(const gm_bind_view *view);
+
+/* Ranks of a host that were given the same processors, and prefer the same NUMA node, have the same key [GM_KEY_MAX]:
+ * they share them. replace: mpirun's choice is replaced. Returns key. */
+char *gm_bind_key(const gm_bind_view *view, int replace, int prefer_numa, char *key);
+
+/* Cuts the processors that the process was given into `of` equal, contiguous shares and binds it to share number
+ * `index` and to the memory near it; threads created later inherit the binding. A binding that an option or srun made
+ * is kept. If there are fewer processors than shares, the process is not bound to one of them. prefer_numa: the NUMA
+ * node (near a device) whose processors are shared by the ranks that prefer it, which index and of count; -1: all
+ * nodes. Not collective. Never fails: without a binding, *binding says so. view may be NULL. */
+void gm_bind(const gm_bind_view *view, int replace, int index, int of, int prefer_numa, gm_binding *binding);
+
+/* All of the above: the ranks of a host that were given the same processors share them. mpirun's choice is replaced if
+ * it is that on every rank: where one has a set of the user's, all have. Collective. */
+int gm_bind_all(const gm_ranks *ranks, int prefer_numa, gm_binding *binding);
+
+/* "2.9.0": the API version of the hwloc library at run time. text has room for 32 bytes. Returns text. */
 char *gm_hwloc_version(char *text);
 
 #endif

@@ -2,58 +2,68 @@
 
 #include "base/status.h"
 #include "mpi/mpi_check.h"
+#include "mpi/wait.h"
 
-#include <mpi.h>
 #include <stdlib.h>
 
-enum { TAG_HEAD = 2, TAG_BODY = 3 };
+enum { TAG_STATUS = 2, TAG_DATA = 3 };
 
-/* Counts of MPI are ints: long messages go in parts. */
+/* Counts are ints in MPI: long messages are sent in parts. */
 static const size_t part_bytes = (size_t)256 << 20;
 
-static size_t part_at(size_t at, size_t bytes)
+static size_t part_size(size_t at, size_t bytes)
 {
     return bytes - at < part_bytes ? bytes - at : part_bytes;
 }
 
+static int send(int to, int tag, const void *data, size_t bytes)
+{
+    MPI_Request request;
+    return gm_mpi_wait(MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request), &request, "MPI_Isend");
+}
+
+static int receive(int from, int tag, void *data, size_t bytes)
+{
+    MPI_Request request;
+    return gm_mpi_wait(MPI_Irecv(data, (int)bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request), &request,
+                       "MPI_Irecv");
+}
+
 int gm_send(int to, const void *data, size_t bytes)
 {
-    int alive = data != NULL;
-    int status = gm_mpi_check(MPI_Send(&alive, 1, MPI_INT, to, TAG_HEAD, MPI_COMM_WORLD), "MPI_Send");
-    for (size_t at = 0; alive && !status && at < bytes; at += part_bytes)
-        status = gm_mpi_check(
-            MPI_Send((const char *)data + at, (int)part_at(at, bytes), MPI_BYTE, to, TAG_BODY, MPI_COMM_WORLD), "MPI_Send");
+    int ok = data != NULL;
+    int status = send(to, TAG_STATUS, &ok, sizeof ok);
+    for (size_t at = 0; ok && !status && at < bytes; at += part_bytes)
+        status = send(to, TAG_DATA, (const char *)data + at, part_size(at, bytes));
     return status;
 }
 
-/* A part that nobody wants is taken in whatever size it comes. */
-static int receive_and_forget(int from)
+/* Receives one part of a message, whatever its size, and discards it. Without memory for it MPI discards it: the sender
+ * must not wait for a receive, and the receive fails only on this rank, which has failed already. */
+static int receive_and_discard(int from)
 {
     MPI_Message message;
     MPI_Status state;
     int count;
-    int status = gm_mpi_check(MPI_Mprobe(from, TAG_BODY, MPI_COMM_WORLD, &message, &state), "MPI_Mprobe");
+    int status = gm_mpi_must(MPI_Mprobe(from, TAG_DATA, MPI_COMM_WORLD, &message, &state), "MPI_Mprobe");
     if (status)
         return status;
     MPI_Get_count(&state, MPI_BYTE, &count);
     void *sink = malloc((size_t)count + 1);
-    if (!sink)
-        return gm_fail(GM_EDEVICE, "out of host memory: no %d bytes for a message", count);
-    status = gm_mpi_check(MPI_Mrecv(sink, count, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    int code = MPI_Mrecv(sink, sink ? count : 0, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    if (sink)
+        status = gm_mpi_must(code, "MPI_Mrecv");
     free(sink);
     return status;
 }
 
 int gm_receive(int from, void *data, size_t bytes)
 {
-    int alive;
-    int status = gm_mpi_check(MPI_Recv(&alive, 1, MPI_INT, from, TAG_HEAD, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
-    if (status || !alive)
+    int ok;
+    int status = receive(from, TAG_STATUS, &ok, sizeof ok);
+    if (status || !ok)
         return status ? status : GM_EPEER;
     for (size_t at = 0; !status && at < bytes; at += part_bytes)
-        status = data ? gm_mpi_check(MPI_Recv((char *)data + at, (int)part_at(at, bytes), MPI_BYTE, from, TAG_BODY,
-                                              MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-                                     "MPI_Recv")
-                      : receive_and_forget(from);
+        status = data ? receive(from, TAG_DATA, (char *)data + at, part_size(at, bytes)) : receive_and_discard(from);
     return status;
 }

@@ -1,17 +1,18 @@
-/* exchange.h - bytes from rank to rank, through host memory. Exchange between devices will stand here too.
+/* exchange.h - point-to-point messages between ranks, through host memory.
  *
- * A rank that has failed still keeps its appointments: it sends the word that it has failed instead of the bytes, and receives what it was
- * promised without looking at it. So no rank waits for a message that never comes. Main thread only. */
+ * Every send has a matching receive, also after a failure: a rank that has failed sends a notice of its failure in
+ * place of the data, and receives and discards messages. So no rank waits for a message that never comes. Main thread
+ * only. */
 #ifndef GM_MPI_EXCHANGE_H
 #define GM_MPI_EXCHANGE_H
 
 #include <stddef.h>
 
-/* Sends bytes of data to a rank; data NULL: the word that this rank has failed. Blocks until data may be reused. */
+/* Sends data to a rank; data NULL: notifies it that this rank has failed. Blocks until data may be reused. GM_EMPI. */
 int gm_send(int to, const void *data, size_t bytes);
 
-/* Receives what gm_send() of that rank sends, exactly bytes of it; data NULL: takes and forgets it (this rank has failed).
- * GM_EPEER when the sender has failed: then data is undefined. */
+/* Receives the message of the matching gm_send(), which has the same number of bytes; data NULL: discards it (this rank
+ * has failed). Blocks. GM_EPEER when the sender has failed: the contents of data are undefined then. GM_EMPI. */
 int gm_receive(int from, void *data, size_t bytes);
 
 #endif

@@ -3,11 +3,4 @@ noinst_LIBRARIES += mpi/libgmmpi.a
 GM_LIBS += mpi/libgmmpi.a
 
 mpi_libgmmpi_a_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(HWLOC_CPPFLAGS)
-mpi_libgmmpi_a_SOURCES = \
-	mpi/bind.c \
-	mpi/bind.h \
-	mpi/exchange.c \
-	mpi/exchange.h \
-	mpi/mpi_check.h \
-	mpi/ranks.c \
-	mpi/ranks.h
+mpi_libgmmpi_a_SOURCES = $(mpi_sources)

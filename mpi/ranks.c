@@ -1,35 +1,13 @@
 #include "mpi/ranks.h"
 
-#include "base/clock.h"
+#include "base/stop.h"
+#include "base/text/escape.h"
 #include "mpi/mpi_check.h"
+#include "mpi/wait.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { TAG_CANCEL = 1 };
-
-static struct {
-    int sent;              /* this rank has told the others */
-    int heard;             /* notices received */
-    MPI_Request *requests; /* of the notices sent */
-    int count;
-    double looked;         /* when MPI was asked last */
-} cancel;
-
-/* Seconds. With more ranks than it thinks fit, MPI gives the processor away at each question: many a reader would have it then for milliseconds. */
-static const double look_again = 0.002;
-
-int gm_mpi_check(int code, const char *call)
-{
-    if (code == MPI_SUCCESS)
-        return GM_OK;
-    char text[MPI_MAX_ERROR_STRING] = "unknown error";
-    int length;
-    MPI_Error_string(code, text, &length);
-    return gm_fail(GM_EMPI, "%s: %s", call, text);
-}
 
 int gm_ranks_peek(void)
 {
@@ -42,26 +20,28 @@ int gm_ranks_peek(void)
     return 0;
 }
 
-/* Which ranks share this host, and how many hosts there are. */
+/* Finds the ranks that share this host, and the number of hosts. */
 static int find_hosts(gm_ranks *ranks)
 {
     MPI_Comm host = MPI_COMM_NULL;
-    int status = gm_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, ranks->rank, MPI_INFO_NULL, &host),
-                              "MPI_Comm_split_type");
+    int status = gm_mpi_must(
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, ranks->rank, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type");
     if (status)
         return status;
     MPI_Comm_rank(host, &ranks->local_rank);
     MPI_Comm_size(host, &ranks->local_size);
 
     int first = ranks->local_rank == 0, before = 0;
-    status = gm_mpi_check(MPI_Exscan(&first, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), "MPI_Exscan");
+    status = gm_mpi_must(MPI_Exscan(&first, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), "MPI_Exscan");
     if (ranks->rank == 0)
         before = 0; /* undefined there */
     if (!status)
-        status = gm_mpi_check(MPI_Bcast(&before, 1, MPI_INT, 0, host), "MPI_Bcast");
+        status = gm_mpi_must(MPI_Bcast(&before, 1, MPI_INT, 0, host), "MPI_Bcast");
     ranks->host_index = before;
     if (!status)
-        status = gm_mpi_check(MPI_Allreduce(&first, &ranks->hosts, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+        status = gm_mpi_must(MPI_Allreduce(&first, &ranks->hosts, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+                             "MPI_Allreduce");
     MPI_Comm_free(&host);
     return status;
 }
@@ -79,10 +59,12 @@ int gm_ranks_start_all(gm_ranks *ranks)
     char name[MPI_MAX_PROCESSOR_NAME];
     int length;
     MPI_Get_processor_name(name, &length);
-    snprintf(ranks->host, sizeof ranks->host, "%s", name);
+    gm_escape_line(name, ranks->host, sizeof ranks->host);
+    int prepared = gm_cancel_start(ranks->rank, ranks->size);
     status = find_hosts(ranks);
+    status = status ? status : prepared;
     if (!status && provided < MPI_THREAD_FUNNELED)
-        status = gm_fail(GM_EMPI, "this MPI has no support for threads (MPI_THREAD_FUNNELED)");
+        status = gm_fail(GM_EMPI, "this MPI library does not support MPI_THREAD_FUNNELED");
     return gm_agree_all(ranks, status);
 }
 
@@ -97,64 +79,40 @@ void gm_ranks_abort(int code)
     _Exit(code);
 }
 
-void gm_cancel(const gm_ranks *ranks)
+/* One number orders all outcomes: the code in the upper half, the rank, lower ones first, in the lower half. GM_EPEER
+ * counts less than any other failure. */
+static const int64_t rank_part = (int64_t)1 << 32;
+enum { PEER = 1 };
+
+/* The code goes with the message: that of the first failure, which callers may not have seen (from a callback of a
+ * library) or have given a code of their own. */
+static int64_t outcome_of(const gm_ranks *ranks, int status)
 {
-    if (cancel.sent)
-        return;
-    cancel.sent = 1;
-    cancel.requests = malloc((size_t)ranks->size * sizeof *cancel.requests);
-    if (!cancel.requests)
-        gm_ranks_abort(GM_EINTERNAL);
-    for (int r = 0; r < ranks->size; r++)
-        if (r != ranks->rank)
-            MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_CANCEL, MPI_COMM_WORLD, &cancel.requests[cancel.count++]);
+    gm_error error;
+    gm_error_get(&error);
+    if (status != GM_OK && status != GM_EPEER && error.code != GM_OK)
+        status = error.code;
+    return status == GM_OK      ? 0
+           : status == GM_EPEER ? PEER
+                                : ((int64_t)status + 1) * rank_part + (ranks->size - ranks->rank);
 }
 
-int gm_cancelled(void)
+/* *worst gets the worst outcome of all ranks; notifications are completed if there were any. */
+static void find_worst_all(const gm_ranks *ranks, int status, int64_t *worst)
 {
-    int found = 0;
-    double now = gm_clock();
-    if (now - cancel.looked < look_again)
-        return cancel.heard > 0;
-    cancel.looked = now;
-    MPI_Iprobe(MPI_ANY_SOURCE, TAG_CANCEL, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-    if (found) {
-        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_CANCEL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        cancel.heard++;
-    }
-    return cancel.heard > 0;
+    int64_t mine[2] = {outcome_of(ranks, status), gm_cancel_is_sent()}, most[2];
+    MPI_Request request;
+    gm_mpi_wait(MPI_Iallreduce(mine, most, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD, &request), &request,
+                "MPI_Iallreduce");
+    if (most[0] || most[1])
+        gm_cancel_complete();
+    *worst = most[0];
 }
 
-/* Every notice sent is received, so that none is left for a later run or for MPI_Finalize. */
-static void settle_cancel(void)
+/* Every rank takes the error record of the rank that owns the worst outcome. Returns the code. */
+static int share_error_all(const gm_ranks *ranks, int64_t worst)
 {
-    int total = 0;
-    MPI_Allreduce(&cancel.sent, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    for (; cancel.heard < total - cancel.sent; cancel.heard++)
-        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_CANCEL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Waitall(cancel.count, cancel.requests, MPI_STATUSES_IGNORE);
-    free(cancel.requests);
-    memset(&cancel, 0, sizeof cancel);
-}
-
-int gm_agree_all(const gm_ranks *ranks, int status)
-{
-    /* One number orders all outcomes: the code above, the lower rank below; a peer's failure counts less than any of its own. */
-    int64_t rank_part = (int64_t)1 << 32, worst;
-    int64_t mine = status == GM_OK     ? 0
-                   : status == GM_EPEER ? 1
-                                        : ((int64_t)status + 1) * rank_part + (ranks->size - ranks->rank);
-    if (MPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
-        gm_ranks_abort(GM_EMPI);
-    if (worst == 0)
-        return GM_OK;
-    settle_cancel();
-    if (worst == 1) {
-        gm_fail(GM_EINTERNAL, "ranks left together, but none knows why (rank %d on %s)", ranks->rank, ranks->host);
-        return GM_EINTERNAL;
-    }
-
-    static char settled[GM_MESSAGE_MAX]; /* a failure that was agreed on before keeps the place where it happened */
+    static char agreed[GM_MESSAGE_MAX]; /* the last message: agreement on it once more does not name another rank */
     int code = (int)(worst / rank_part) - 1, owner = ranks->size - (int)(worst % rank_part);
     char text[GM_MESSAGE_MAX] = "";
     if (ranks->rank == owner) {
@@ -162,49 +120,78 @@ int gm_agree_all(const gm_ranks *ranks, int status)
         gm_error_get(&error);
         if (error.code == GM_OK)
             snprintf(error.text, sizeof error.text, "%s", gm_status_meaning(code));
-        if (strcmp(error.text, settled) == 0)
-            strcpy(text, settled);
+        if (strcmp(error.text, agreed) == 0)
+            strcpy(text, agreed);
         else
-            snprintf(text, sizeof text, "%.*s (rank %d on %s)", GM_MESSAGE_MAX - GM_HOST_MAX - 32, error.text, ranks->rank, ranks->host);
+            snprintf(text, sizeof text, "%.*s (rank %d on %s)",
+                     (int)gm_escape_fit(error.text, GM_MESSAGE_MAX - GM_HOST_MAX - 32), error.text, ranks->rank,
+                     ranks->host);
     }
-    if (MPI_Bcast(text, sizeof text, MPI_BYTE, owner, MPI_COMM_WORLD) != MPI_SUCCESS)
-        gm_ranks_abort(GM_EMPI);
-    strcpy(settled, text);
+    gm_mpi_must(MPI_Bcast(text, sizeof text, MPI_BYTE, owner, MPI_COMM_WORLD), "MPI_Bcast");
+    strcpy(agreed, text);
     gm_error_clear();
     gm_fail(code, "%s", text);
     return code;
 }
 
-/* Counts of MPI are ints: long messages go in parts of 1 GiB. */
+int gm_agree_late_all(const gm_ranks *ranks, int status)
+{
+    int64_t worst;
+    find_worst_all(ranks, status, &worst);
+    if (worst == PEER) { /* a rank that has heard a signal while it waited here */
+        int own = gm_stop_status();
+        find_worst_all(ranks, own ? own : status, &worst);
+    }
+    if (worst == PEER)
+        return gm_fail(GM_EINTERNAL, "all ranks stopped but no error was recorded (rank %d on %s)", ranks->rank,
+                       ranks->host);
+    return worst ? share_error_all(ranks, worst) : GM_OK;
+}
+
+int gm_agree_all(const gm_ranks *ranks, int status)
+{
+    return gm_agree_late_all(ranks, status ? status : gm_stop_status());
+}
+
+/* Counts are ints in MPI: long messages are sent in parts. */
 static const size_t part_bytes = (size_t)1 << 30;
 
 int gm_broadcast_all(void *data, size_t bytes)
 {
+    MPI_Request request;
     int status = GM_OK;
     for (size_t at = 0; at < bytes && !status; at += part_bytes) {
         size_t part = bytes - at < part_bytes ? bytes - at : part_bytes;
-        status = gm_mpi_check(MPI_Bcast((char *)data + at, (int)part, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast");
+        status = gm_mpi_wait(MPI_Ibcast((char *)data + at, (int)part, MPI_BYTE, 0, MPI_COMM_WORLD, &request), &request,
+                             "MPI_Ibcast");
     }
     return status;
 }
 
 int gm_gather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *all)
 {
+    MPI_Request request;
     if (bytes > part_bytes)
-        return gm_fail(GM_EINTERNAL, "a record of %zu bytes of %d ranks is too large to be gathered", bytes, ranks->size);
-    return gm_mpi_check(MPI_Gather(data, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Gather");
+        return gm_fail(GM_EINTERNAL, "cannot gather %zu bytes from each of %d ranks: the limit is 1 GiB", bytes,
+                       ranks->size);
+    return gm_mpi_wait(MPI_Igather(data, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request),
+                       &request, "MPI_Igather");
 }
 
-int gm_least_all(int64_t *value)
+int gm_min_all(int64_t *value)
 {
     int64_t mine = *value;
-    return gm_mpi_check(MPI_Allreduce(&mine, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
+    MPI_Request request;
+    return gm_mpi_wait(MPI_Iallreduce(&mine, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD, &request), &request,
+                       "MPI_Iallreduce");
 }
 
 int gm_sum_all(int64_t *value)
 {
     int64_t sum = 0;
-    int status = gm_mpi_check(MPI_Allreduce(value, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+    MPI_Request request;
+    int status = gm_mpi_wait(MPI_Iallreduce(value, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request), &request,
+                             "MPI_Iallreduce");
     *value = sum;
     return status;
 }
@@ -218,9 +205,11 @@ int gm_peers_all(const gm_ranks *ranks, const char *key, int *count, int *index)
     peer mine = {.host = ranks->host_index};
     snprintf(mine.key, sizeof mine.key, "%s", key);
     peer *all = calloc((size_t)ranks->size, sizeof *all);
-    int status = gm_agree_all(ranks, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for %d ranks", ranks->size));
+    int status = gm_agree_all(ranks,
+                              all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the list of %d ranks", ranks->size));
     if (!status)
-        status = gm_mpi_check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
+        status = gm_mpi_must(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, MPI_COMM_WORLD),
+                             "MPI_Allgather");
     *count = *index = 0;
     for (int r = 0; r < ranks->size && !status; r++)
         if (memcmp(&all[r], &mine, sizeof mine) == 0) {

@@ -1,5 +1,5 @@
-/* ranks.h - the ranks of a run: start and end, who is where, agreement. The program speaks MPI through this room alone.
- * MPI runs at MPI_THREAD_FUNNELED: every function here is called by the main thread. */
+/* ranks.h - the ranks of a run: start and end, placement on hosts, agreement, collectives. The program calls MPI only
+ * in this folder. MPI runs at MPI_THREAD_FUNNELED: only the main thread calls these functions. */
 #ifndef GM_MPI_RANKS_H
 #define GM_MPI_RANKS_H
 
@@ -13,11 +13,12 @@ enum { GM_HOST_MAX = 256 };
 typedef struct gm_ranks {
     int rank, size;
     int local_rank, local_size; /* among the ranks of this host */
-    int hosts, host_index;      /* hosts of the run; which one this is, in the order of their first ranks */
-    char host[GM_HOST_MAX];
+    int hosts, host_index;      /* hosts of the run; index of this one, in the order of their first ranks */
+    char host[GM_HOST_MAX];     /* escaped: fit for messages, tables and JSON */
 } gm_ranks;
 
-/* The rank that the launcher's environment names, before MPI is started; 0 without a launcher. For --help and --version. */
+/* The rank according to the launcher's environment, before MPI is started; 0 without a launcher. For --help and
+ * --version. */
 int gm_ranks_peek(void);
 
 /* Starts MPI and fills *ranks. Collective. GM_EMPI on failure. */
@@ -26,35 +27,38 @@ int gm_ranks_start_all(gm_ranks *ranks);
 /* Ends MPI. Collective. */
 void gm_ranks_end_all(void);
 
-/* Ends every rank at once with this exit code: only when MPI itself or a device context is broken. */
+/* Ends all ranks at once with this exit code. Only when MPI itself or a device context is broken. */
 void gm_ranks_abort(int code);
 
-/* Agreement: every rank brings its status; all return the worst one (a rank's own failure before GM_EPEER, then the higher code, then the
- * lower rank), and the error record of every rank becomes the owner's message with "(rank R on HOST)" behind it. Collective. */
+/* Agreement on a status: all ranks return the worst one. A rank's own failure is worse than GM_EPEER, and a higher code
+ * is worse than a lower one; of equal codes the lowest rank's counts. The error record of every rank becomes that
+ * rank's message, followed by "(rank R on HOST)". Collective. */
 int gm_agree_all(const gm_ranks *ranks, int status);
 
-/* Tells the other ranks, without waiting for them, that this one has failed and that going on is vain; gm_agree_all() settles it. */
-void gm_cancel(const gm_ranks *ranks);
-/* Has another rank called gm_cancel()? Asks, does not wait; asks MPI no more than every two milliseconds, so that a loop may call it. */
-int gm_cancelled(void);
+/* The same after what cannot be undone: a signal that comes too late is not a failure. gm_agree_all() counts a signal
+ * that this rank has caught as its failure. Collective. */
+int gm_agree_late_all(const gm_ranks *ranks, int status);
 
-/* data of rank 0 to all. Collective; any size. */
+/* Broadcasts data from rank 0 to all ranks; any number of bytes. Collective. */
 int gm_broadcast_all(void *data, size_t bytes);
 
-/* bytes of every rank, in the order of ranks, to all of rank 0 (size x bytes); elsewhere all may be NULL. Collective. */
+/* Gathers data of all ranks, the same number of bytes from each (1 GiB at most), in `all` of rank 0:
+ * [ranks->size][bytes], in the order of ranks; elsewhere all may be NULL. Collective. */
 int gm_gather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *all);
 
-/* *value becomes the least of all ranks. Collective. */
-int gm_least_all(int64_t *value);
+/* *value becomes the minimum over all ranks. Collective. */
+int gm_min_all(int64_t *value);
 
-/* *value becomes the sum over all ranks, which fits. Collective. */
+/* *value becomes the sum over all ranks, which must fit. Collective. */
 int gm_sum_all(int64_t *value);
 
-/* How many ranks of this host bring the same key, and which of them, in the order of ranks, this one is. key: at most GM_KEY_MAX - 1 bytes. Collective. */
+/* *count: the number of ranks on this host with the same key; *index: this rank's index among them, in the order of
+ * ranks. key: at most GM_KEY_MAX - 1 bytes. Collective. */
 enum { GM_KEY_MAX = 64 };
 int gm_peers_all(const gm_ranks *ranks, const char *key, int *count, int *index);
 
-/* "Open MPI v4.1.4": the library at run time; text has room for 256 bytes. Before or after MPI is started. */
+/* "Open MPI v4.1.4": the MPI library at run time. text has room for 256 bytes. Works before MPI is started. Returns
+ * text. */
 char *gm_mpi_version(char *text);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number behind key in a file of "key: number kB" lines, in bytes; -1 if it is not there. */
+/* The number after key in a file of "key: number kB" lines, in bytes; -1 if it is not there. */
 static int64_t read_key(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");

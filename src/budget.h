@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Bytes of host memory that could be allocated now: what the system calls available, within the limit of the control group. */
+/* Bytes of host memory that could be allocated now: what the system calls available, within the limit of the control
+ * group. */
 int64_t gm_budget_available(void);
 
 #endif

@@ -35,7 +35,7 @@ static int choose_kind_all(gm_job *job, int cpu_only)
         int status = gm_job_agree_all(job, count_of(ops, &count));
         int64_t least = count;
         if (!status)
-            status = gm_job_agree_all(job, gm_least_all(&least));
+            status = gm_job_agree_all(job, gm_min_all(&least));
         if (status)
             return status;
         if (least > 0)
@@ -44,24 +44,23 @@ static int choose_kind_all(gm_job *job, int cpu_only)
             missing = ops;
     }
     if (!job->ops)
-        return gm_job_agree_all(job, gm_fail(GM_EDEVICE, "--device %s: not every rank has such a device: %s", wanted,
-                                             missing && missing->absence() ? missing->absence() : "other ranks have none"));
+        return gm_job_agree_all(job,
+                                gm_fail(GM_EDEVICE, "--device %s: not every rank has such a device: %s", wanted,
+                                        missing && missing->absence() ? missing->absence() : "other ranks have none"));
     if (missing)
-        gm_note("no %s device (%s): computing on the processor", missing->kind, missing->absence() ? missing->absence() : "on some ranks");
+        gm_note("no %s device (%s): computing on the processor", missing->kind,
+                missing->absence() ? missing->absence() : "on some ranks");
     return GM_OK;
 }
 
 /* Processors for this rank: near its device if that is somewhere. */
 static int bind_all(gm_job *job)
 {
-    char key[GM_KEY_MAX];
-    int count, index, node = job->device ? job->info.numa_node : -1;
-    snprintf(key, sizeof key, "node %d", node);
-    int status = gm_peers_all(job->ranks, key, &count, &index);
+    int status = gm_bind_all(job->ranks, job->device ? job->info.numa_node : -1, &job->binding);
     if (status)
         return status;
-    gm_bind(index, count, node, &job->binding);
-    int own = !job->ops->unified && job->binding.processors >= MANY_PROCESSORS; /* for the ring's thread, which keeps the device busy */
+    int own = !job->ops->unified &&
+              job->binding.processors >= MANY_PROCESSORS; /* for the ring's thread, which keeps the device busy */
     job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : job->binding.processors - own);
     return GM_OK;
 }
@@ -105,7 +104,8 @@ int gm_job_open_device_all(gm_job *job, int cpu_only)
     if (status)
         return status;
     if (job->sharers > 1)
-        gm_warn("%d ranks share %s %s: each gets its share of the memory", job->sharers, job->info.name, job->info.uuid);
+        gm_warn("%d ranks share %s %s: each gets its share of the memory", job->sharers, job->info.name,
+                job->info.uuid);
     set_caps(job);
     return GM_OK;
 }
@@ -115,4 +115,14 @@ void gm_job_close_device(gm_job *job)
     if (job->device)
         job->ops->close(job->device);
     job->device = NULL;
+}
+
+int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget)
+{
+    int64_t host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST), threads = -job->threads;
+    int64_t device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE);
+    if (gm_min_all(&host) || gm_min_all(&device) || gm_min_all(&threads))
+        return gm_job_agree_all(job, GM_EMPI);
+    *budget = (gm_ring_budget){.host = host, .device = device, .unified = job->ops->unified, .threads = (int)-threads};
+    return gm_job_agree_all(job, GM_OK);
 }

@@ -1,4 +1,4 @@
-/* job.h - what an operation is given: the command line, the ranks, the device, the report. */
+/* job.h - the surroundings of an operation: the command line, the ranks, the device, the report. */
 #ifndef GM_SRC_JOB_H
 #define GM_SRC_JOB_H
 
@@ -7,6 +7,7 @@
 #include "mpi/ranks.h"
 #include "src/options.h"
 #include "src/report.h"
+#include "src/stream/ring_plan.h"
 
 typedef struct gm_job {
     int argc;
@@ -18,22 +19,20 @@ typedef struct gm_job {
     const gm_device_ops *ops; /* NULL for an operation that needs no device */
     gm_device *device;
     gm_device_info info;
-    int sharers;              /* ranks that share this device, this one included */
+    int sharers; /* ranks that share this device, this one included */
     gm_report report;
 } gm_job;
-
-/* An operation. Collective: every rank calls it and all return the same status; the message is in the error record. */
-typedef int gm_operation(gm_job *job);
-
-#define GM_OPERATION(id, name, function, device, least, most, arguments, help) gm_operation function;
-#include "src/operations.def"
-#undef GM_OPERATION
 
 /* Agreement on a status, short for gm_agree_all(). Collective. */
 int gm_job_agree_all(const gm_job *job, int status);
 
-/* Opens the device that --device and --threads ask for and sets the caps of the memory accounts (--host-memory, --device-memory). Collective. */
+/* Opens the device that --device and --threads ask for and sets the caps of the memory accounts (--host-memory,
+ * --device-memory). Collective. */
 int gm_job_open_device_all(gm_job *job, int cpu_only);
 void gm_job_close_device(gm_job *job);
+
+/* The least that any rank may still allocate, with the most threads of any rank.
+ * Collective. */
+int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget);
 
 #endif

@@ -1,55 +1,55 @@
-/* main.c - gpumem-run: start of the ranks, the operation, the end of the ranks. */
+/* main.c - gpumem-run: starts the ranks, runs the operation, ends the ranks. */
 #include "config.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "src/job.h"
-#include "src/stop.h"
+#include "base/stop.h"
+#include "io/describe/describe.h"
+#include "io/worker.h"
+#include "src/operation.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-typedef enum device_need { ANY, CPU, NONE } device_need;
-
-static const struct {
-    gm_operation *run;
-    device_need device;
-} operations[GM_OPERATIONS] = {
-#define GM_OPERATION(id, name, function, device, least, most, arguments, help) {function, device},
-#include "src/operations.def"
-#undef GM_OPERATION
-};
-
-/* --help and --version, which need no MPI; under a launcher they print once. */
-static int answered(const gm_options *options)
+static void print_error(void)
 {
-    if (!options->help && !options->version)
-        return 0;
+    gm_error error;
+    gm_error_get(&error);
+    gm_error_print(error.text);
+}
+
+/* --help and --version, which need no MPI; under a launcher they print once. Returns the exit code. */
+static int answer(const gm_options *options)
+{
     if (gm_ranks_peek() != 0)
-        return 1;
+        return GM_OK;
     if (options->help)
         gm_options_help(stdout, options->operation);
     else
         printf("gpumem-run %s\n", PACKAGE_VERSION);
-    return 1;
+    int status = gm_stdout_flush();
+    if (status)
+        print_error();
+    return status;
 }
 
 static int run_all(gm_job *job, double started)
 {
-    device_need need = operations[job->options->operation].device;
+    gm_device_need need = gm_operation_device(job->options->operation);
     int status = gm_report_open_all(job);
     if (status)
         return status;
-    if (need != NONE)
-        status = gm_job_open_device_all(job, need == CPU);
+    if (need != GM_DEVICE_NONE)
+        status = gm_job_open_device_all(job, need == GM_DEVICE_CPU);
     job->report.init_s = gm_clock() - started;
     if (!status)
-        status = operations[job->options->operation].run(job);
+        status = gm_operation_run_all(job);
+    gm_stop_end();
     if (!job->options->report)
         return status;
 
-    /* The report tells of failures, too; the cause of one must outlive the writing of it. */
+    /* A failure is reported as well; its cause must outlive the writing of the report. */
     gm_error cause;
     gm_error_get(&cause);
     gm_error_clear();
@@ -64,35 +64,43 @@ static int run_all(gm_job *job, double started)
 int main(int argc, char **argv)
 {
     double started = gm_clock();
+    gm_log_start();
+    gm_stop_install();
     gm_options options;
-    char **words = malloc((size_t)(argc + 1) * sizeof *words); /* parsing reorders; provenance wants what was given */
-    if (!words)
-        return GM_EINTERNAL;
-    memcpy(words, argv, (size_t)(argc + 1) * sizeof *words);
-    int parsed = gm_options_parse(argc, words, &options);
-    if (!parsed && answered(&options)) {
+    char **words = malloc((size_t)(argc + 1) * sizeof *words); /* parsing reorders; provenance needs the order given */
+    int parsed = words ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the command line");
+    memset(&options, 0, sizeof options);
+    if (!parsed) {
+        memcpy(words, argv, (size_t)(argc + 1) * sizeof *words);
+        parsed = gm_options_parse(argc, words, &options);
+    }
+    if (!parsed && (options.help || options.version)) {
         free(words);
-        return GM_OK;
+        return answer(&options);
     }
 
     gm_ranks ranks;
-    gm_stop_install();
+    gm_hdf5_start();
+    gm_worker_start();
     int status = gm_ranks_start_all(&ranks);
     if (!status) {
         gm_log_setup(ranks.rank == 0, options.quiet ? GM_QUIET : options.verbose ? GM_VERBOSE : GM_NORMAL);
         status = gm_agree_all(&ranks, parsed);
     }
-    gm_job job = {.argc = argc, .argv = argv, .options = &options, .ranks = &ranks, .threads = 1, .sharers = 1,
+    gm_job job = {.argc = argc,
+                  .argv = argv,
+                  .options = &options,
+                  .ranks = &ranks,
+                  .threads = 1,
+                  .sharers = 1,
                   .report = {.started = (double)time(NULL)}};
     if (!status)
         status = run_all(&job, started);
-    if (status > GM_DIFFER && ranks.rank == 0) {
-        gm_error error;
-        gm_error_get(&error);
-        gm_error_print(error.text);
-    }
+    if (status > GM_DIFFER && ranks.rank == 0)
+        print_error();
     gm_job_close_device(&job);
     gm_report_clear(&job.report);
+    gm_worker_stop();
     gm_ranks_end_all();
     free(words);
     return status;

@@ -14,17 +14,18 @@ typedef struct option_row {
     int letter;
     option_kind kind;
     size_t field;
-    unsigned operations;
+    uint64_t operations;
     const char *metavar, *help;
 } option_row;
 
 static const option_row rows[] = {
-#define GM_OPTION(field, name, letter, kind, start, operations, metavar, help)                                               \
+#define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) \
     {name, letter, kind, offsetof(gm_options, field), operations, metavar, help},
 #include "src/options.def"
 #undef GM_OPTION
 };
 enum { ROWS = sizeof rows / sizeof rows[0], LONG_BASE = 256 };
+_Static_assert(GM_OPERATIONS <= 32, "option_row.operations has a bit for each operation, below those of the groups");
 _Static_assert(ROWS <= 64, "gm_options.given has a bit for each option");
 
 static const gm_options defaults = {
@@ -34,20 +35,35 @@ static const gm_options defaults = {
 #undef GM_OPTION
 };
 
+enum {
+    NO_GROUP = GM_GROUP_NO_GROUP,
+    NAME = GM_GROUP_NAME,
+    OUTPUT = GM_GROUP_OUTPUT,
+    PLAN = GM_GROUP_PLAN,
+    AXIS = GM_GROUP_AXIS
+};
+
 static const struct {
     const char *name;
+    unsigned groups;
     int least, most;
     const char *arguments, *help;
 } operations[GM_OPERATIONS] = {
-#define GM_OPERATION(id, name, function, device, least, most, arguments, help) {name, least, most, arguments, help},
+#define GM_OPERATION(id, name, operation, device, groups, least, most, arguments, help) \
+    {name, groups, least, most, arguments, help},
 #include "src/operations.def"
 #undef GM_OPERATION
 };
 
-#define GM_OPERATION(id, name, function, device, least, most, arguments, help) \
+#define GM_OPERATION(id, name, operation, device, groups, least, most, arguments, help) \
     _Static_assert((most) <= GM_WORDS_MOST, "gm_options.operands holds what " name " takes");
 #include "src/operations.def"
 #undef GM_OPERATION
+
+static int takes(int operation, const option_row *row)
+{
+    return (row->operations >> operation & 1) || (row->operations >> 32 & operations[operation].groups);
+}
 
 const char *gm_operation_name(int operation)
 {
@@ -70,8 +86,11 @@ static int is_choice(const char *words, const char *value)
 static int store(const option_row *row, const char *value, gm_options *options)
 {
     void *field = (char *)options + row->field;
+    uint64_t bit = UINT64_C(1) << (row - rows);
     int bad = 0;
     const char *expected = "";
+    if (options->given & bit)
+        return gm_fail(GM_EUSAGE, "--%s is given twice, expected once", row->name);
     switch (row->kind) {
     case FLAG:
         *(int *)field = 1;
@@ -88,11 +107,11 @@ static int store(const option_row *row, const char *value, gm_options *options)
         break;
     case COUNT:
         bad = gm_integer_parse(value, 1, INT64_MAX, field);
-        expected = "a whole number from 1 on";
+        expected = "a positive integer";
         break;
     case INDEX:
         bad = gm_integer_parse(value, 0, INT64_MAX, field);
-        expected = "a whole number from 0 on";
+        expected = "a non-negative integer";
         break;
     case SIZE:
         bad = gm_size_parse(value, field) || *(int64_t *)field == 0;
@@ -105,7 +124,7 @@ static int store(const option_row *row, const char *value, gm_options *options)
     }
     if (bad)
         return gm_fail(GM_EUSAGE, "--%s '%s': expected %s", row->name, value, expected);
-    options->given |= UINT64_C(1) << (row - rows);
+    options->given |= bit;
     return GM_OK;
 }
 
@@ -119,7 +138,7 @@ static int find_operation(const char *word, gm_options *options)
     return gm_fail(GM_EUSAGE, "no operation '%s'; gpumem-run --help lists them", word);
 }
 
-/* What getopt_long wants: its table and the string of letters. */
+/* The arguments of getopt_long: its table and the string of letters. */
 static void getopt_tables(struct option *longs, char *letters)
 {
     *letters++ = ':';
@@ -140,10 +159,13 @@ static int check_fit(const gm_options *options)
 {
     int op = options->operation;
     for (int i = 0; i < ROWS; i++)
-        if ((options->given >> i & 1) && !(rows[i].operations >> op & 1))
-            return gm_fail(GM_EUSAGE, "--%s is no option of %s", rows[i].name, operations[op].name);
+        if ((options->given >> i & 1) && !takes(op, &rows[i]))
+            return gm_fail(GM_EUSAGE, "--%s is not an option of %s", rows[i].name, operations[op].name);
+    if (options->quiet && options->verbose)
+        return gm_fail(GM_EUSAGE, "--quiet and --verbose exclude each other, expected one of them");
     if (options->operand_count < operations[op].least)
-        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help", operations[op].name, operations[op].arguments, operations[op].name);
+        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help", operations[op].name, operations[op].arguments,
+                       operations[op].name);
     return GM_OK;
 }
 
@@ -192,7 +214,7 @@ int gm_options_parse(int argc, char **argv, gm_options *options)
     if (options->help || options->version)
         return GM_OK;
     if (options->operation == GM_OPERATIONS)
-        return gm_fail(GM_EUSAGE, "which operation? gpumem-run --help lists them");
+        return gm_fail(GM_EUSAGE, "an operation is needed; gpumem-run --help lists them");
     return check_fit(options);
 }
 
@@ -207,12 +229,13 @@ int gm_options_given(const gm_options *options, const char *name)
 static void help_on_options(FILE *out, int operation)
 {
     for (int i = 0; i < ROWS; i++) {
-        if (operation < GM_OPERATIONS && !(rows[i].operations >> operation & 1))
+        if (operation < GM_OPERATIONS && !takes(operation, &rows[i]))
             continue;
         char left[64], letter[8] = "    ";
         if (rows[i].letter)
             snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
-        snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[i].name, rows[i].metavar ? " " : "", rows[i].metavar ? rows[i].metavar : "");
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[i].name, rows[i].metavar ? " " : "",
+                 rows[i].metavar ? rows[i].metavar : "");
         fprintf(out, "  %-42s %s\n", left, rows[i].help);
     }
 }
@@ -220,14 +243,15 @@ static void help_on_options(FILE *out, int operation)
 void gm_options_help(FILE *out, int operation)
 {
     if (operation < GM_OPERATIONS) {
-        fprintf(out, "Usage: gpumem-run %s [OPTION]... %s\n%s.\n\nOptions:\n", operations[operation].name, operations[operation].arguments,
-                operations[operation].help);
+        fprintf(out, "Usage: gpumem-run %s [OPTION]... %s\n%s.\n\nOptions:\n", operations[operation].name,
+                operations[operation].arguments, operations[operation].help);
         help_on_options(out, operation);
         return;
     }
-    fprintf(out, "Usage: gpumem-run OPERATION [OPTION]... FILE[:DATASET[SELECTION]]...\n"
-                 "Matrix and image-stack operations on HDF5 files that are larger than a GPU, on every GPU of a cluster:\n"
-                 "under mpirun, under srun, or alone.\n\nOperations:\n");
+    fprintf(out,
+            "Usage: gpumem-run OPERATION [OPTION]... FILE[:DATASET[SELECTION]]...\n"
+            "Matrix and image-stack operations on HDF5 files that are larger than a GPU, on every GPU of a cluster:\n"
+            "under mpirun, under srun, or alone.\n\nOperations:\n");
     for (int i = 0; i < GM_OPERATIONS; i++)
         fprintf(out, "  %-10s %-22s %s\n", operations[i].name, operations[i].arguments, operations[i].help);
     fprintf(out, "\nOptions (gpumem-run OPERATION --help: those of one operation):\n");

@@ -6,13 +6,23 @@
 #include <stdio.h>
 
 enum gm_operation_id {
-#define GM_OPERATION(id, name, function, device, least, most, arguments, help) GM_OP_##id,
+#define GM_OPERATION(id, name, operation, device, groups, least, most, arguments, help) GM_OP_##id,
 #include "src/operations.def"
 #undef GM_OPERATION
     GM_OPERATIONS /* their number */
 };
 
-enum { GM_WORDS_MOST = 8 }; /* words behind the operation */
+/* Options that go together: an operation takes all of a group, or none. In operations.def they have their short names.
+ */
+enum {
+    GM_GROUP_NO_GROUP = 0,
+    GM_GROUP_NAME = 1,   /* --output */
+    GM_GROUP_OUTPUT = 2, /* how an output is written */
+    GM_GROUP_PLAN = 4,   /* --plan */
+    GM_GROUP_AXIS = 8    /* --axis */
+};
+
+enum { GM_WORDS_MOST = 8 }; /* words after the operation */
 
 typedef struct gm_options {
     int operation; /* gm_operation_id; GM_OPERATIONS when only --help or --version was given */
@@ -28,7 +38,7 @@ typedef struct gm_options {
 #define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) GM_OPTION_##kind field;
 #include "src/options.def"
 #undef GM_OPTION
-    uint64_t given; /* bit i: option i of the table stood on the command line */
+    uint64_t given; /* bit i: option i of the table is on the command line */
 } gm_options;
 
 /* Reads the command line; strings keep pointing into argv. GM_EUSAGE with a message. argv may be reordered. */

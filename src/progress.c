@@ -8,24 +8,24 @@
 #include <unistd.h>
 
 enum { SILENT, LINES, BAR };
-static const double patience = 1;                       /* seconds before the first sign: short runs say nothing */
-static const double interval[] = {[LINES] = 10, [BAR] = 0.2}; /* seconds from sign to sign */
+static const double first_delay = 1;                          /* seconds; a shorter run shows nothing */
+static const double interval[] = {[LINES] = 10, [BAR] = 0.2}; /* seconds between updates */
 
-void gm_progress_start(gm_progress *progress, const gm_job *job, const char *what, int64_t total)
+void gm_progress_start(gm_progress *progress, const gm_job *job, const char *label, int64_t total)
 {
     const gm_options *o = job->options;
     int always = strcmp(o->progress, "always") == 0, never = strcmp(o->progress, "never") == 0;
-    *progress = (gm_progress){.total = total, .started = gm_clock(), .what = what};
+    *progress = (gm_progress){.total = total, .started = gm_clock(), .label = label};
     if (job->ranks->rank == 0 && !o->quiet && !never)
         progress->mode = always || isatty(STDERR_FILENO) ? BAR : LINES;
 }
 
-/* "45 %, 1.20 GiB of 2.60 GiB, 850.00 MiB/s, 0:02 left" */
+/* "45 %, 1.20 GiB of 2.60 GiB, 850.00 MiB/s, 0:00:02 left" */
 static void print_numbers(const gm_progress *p, double seconds, double share)
 {
     char done[GM_SIZE_TEXT], total[GM_SIZE_TEXT], rate[GM_SIZE_TEXT];
-    fprintf(stderr, "%3.0f %%, %s of %s, %s/s", 100 * share, gm_size_format(p->done, done), gm_size_format(p->total, total),
-            gm_size_format((int64_t)((double)p->done / seconds), rate));
+    fprintf(stderr, "%3.0f %%, %s of %s, %s/s", 100 * share, gm_size_format(p->done, done),
+            gm_size_format(p->total, total), gm_size_format((int64_t)((double)p->done / seconds), rate));
     int64_t left = share > 0 ? (int64_t)(seconds / share - seconds + 0.5) : 0;
     if (p->done < p->total && share > 0)
         fprintf(stderr, ", %lld:%02d:%02d left", (long long)(left / 3600), (int)(left / 60 % 60), (int)(left % 60));
@@ -37,11 +37,12 @@ static void show(gm_progress *p, double now)
     double share = p->total > 0 ? (double)gm_min(p->done, p->total) / (double)p->total : 1;
     if (p->mode == BAR) {
         int full = (int)(share * WIDTH);
-        fprintf(stderr, "\r%s [%.*s%.*s] ", p->what, full, "########################", WIDTH - full, "........................");
+        fprintf(stderr, "\r%s [%.*s%.*s] ", p->label, full, "########################", WIDTH - full,
+                "........................");
         print_numbers(p, now - p->started, share);
-        fprintf(stderr, "\033[K"); /* clears the rest of a longer line */
+        fprintf(stderr, "\033[K"); /* erases the rest of a longer line */
     } else {
-        fprintf(stderr, "gpumem-run: %s: ", p->what);
+        fprintf(stderr, "gpumem-run: %s: ", p->label);
         print_numbers(p, now - p->started, share);
         fprintf(stderr, "\n");
     }
@@ -56,7 +57,7 @@ void gm_progress_add(void *context, int64_t bytes)
     if (p->mode == SILENT)
         return;
     double now = gm_clock(), since = now - (p->shown > 0 ? p->shown : p->started);
-    if (now - p->started >= patience && since >= interval[p->mode])
+    if (now - p->started >= first_delay && since >= interval[p->mode])
         show(p, now);
 }
 

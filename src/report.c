@@ -2,17 +2,19 @@
 
 #include "src/report.h"
 
+#include "base/log.h"
 #include "base/memory.h"
-#include "io/dataset.h"
+#include "base/text/escape.h"
+#include "io/write/output.h"
 #include "src/job.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-/* What one rank has to tell: a flat record. */
+/* The measurements of one rank: a flat record. */
 typedef struct rank_record {
     char host[GM_HOST_MAX];
     gm_device_info device;
@@ -23,11 +25,45 @@ typedef struct rank_record {
 } rank_record;
 
 static const char *const phase_names[GM_PHASES] = {
-    [GM_PHASE_OPEN] = "open",         [GM_PHASE_READ] = "read",
-    [GM_PHASE_TO_DEVICE] = "to_device", [GM_PHASE_COMPUTE] = "compute",
-    [GM_PHASE_EXCHANGE] = "exchange", [GM_PHASE_FROM_DEVICE] = "from_device",
-    [GM_PHASE_WRITE] = "write",       [GM_PHASE_VERIFY] = "verify",
+    [GM_PHASE_OPEN] = "open",       [GM_PHASE_READ] = "read",         [GM_PHASE_TO_DEVICE] = "to_device",
+    [GM_PHASE_COMPUTE] = "compute", [GM_PHASE_EXCHANGE] = "exchange", [GM_PHASE_FROM_DEVICE] = "from_device",
+    [GM_PHASE_WRITE] = "write",     [GM_PHASE_VERIFY] = "verify",
 };
+
+/* jansson leaves out what it has no memory for. */
+static atomic_int lacking;
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory)
+        atomic_store(&lacking, 1);
+    return memory;
+}
+
+int gm_report_memory(void)
+{
+    return atomic_load(&lacking) ? gm_fail(GM_EDEVICE, "no memory for the report or the attributes of the output")
+                                 : GM_OK;
+}
+
+json_t *gm_report_text(const char *text)
+{
+    char *copy = gm_escape_utf8_copy(text);
+    json_t *string = copy ? json_string(copy) : NULL;
+    if (!copy)
+        atomic_store(&lacking, 1);
+    free(copy);
+    return string;
+}
+
+json_t *gm_report_words(const gm_job *job)
+{
+    json_t *words = json_array();
+    for (int i = 0; i < job->argc; i++)
+        json_array_append_new(words, gm_report_text(job->argv[i]));
+    return words;
+}
 
 json_t *gm_report_dataset(const gm_dataset *d)
 {
@@ -35,13 +71,14 @@ json_t *gm_report_dataset(const gm_dataset *d)
     for (int i = 0; i < d->view_rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)d->view[i]));
     json_int_t bytes = (json_int_t)(gm_dataset_elements(d) * (int64_t)gm_dtype_size(d->type));
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "file", d->file, "dataset", d->name, "selection", d->selected, "type",
-                     gm_dtype_name(d->type), "shape", shape, "bytes", bytes);
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:I}", "file", gm_report_text(d->file), "dataset",
+                     gm_report_text(d->name), "selection", gm_report_text(d->selected), "type", gm_dtype_name(d->type),
+                     "shape", shape, "bytes", bytes);
 }
 
 static void add_option(void *context, const char *name, const char *value)
 {
-    json_object_set_new(context, name, json_string(value));
+    json_object_set_new(context, name, gm_report_text(value));
 }
 
 json_t *gm_report_options(const gm_job *job)
@@ -59,14 +96,15 @@ static int by_size(const void *a, const void *b)
 
 static json_t *phases(const rank_record *all, int size)
 {
-    double *seconds = malloc((size_t)size * sizeof *seconds);
+    double *seconds = allocate((size_t)size * sizeof *seconds);
     json_t *object = json_object();
     for (int phase = 0; seconds && phase < GM_PHASES; phase++) {
         for (int r = 0; r < size; r++)
             seconds[r] = all[r].times.seconds[phase];
         qsort(seconds, (size_t)size, sizeof *seconds, by_size);
-        json_object_set_new(object, phase_names[phase],
-                            json_pack("{s:f, s:f, s:f}", "min", seconds[0], "median", seconds[size / 2], "max", seconds[size - 1]));
+        json_object_set_new(
+            object, phase_names[phase],
+            json_pack("{s:f, s:f, s:f}", "min", seconds[0], "median", seconds[size / 2], "max", seconds[size - 1]));
     }
     free(seconds);
     return object;
@@ -89,8 +127,9 @@ static json_t *devices(const rank_record *all, int size)
 {
     json_t *list = json_array();
     for (int r = 0; r < size; r++)
-        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "rank", r, "host", all[r].host, "kind", all[r].device.kind,
-                                              "name", all[r].device.name, "uuid", all[r].device.uuid, "pci", all[r].device.pci));
+        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:o, s:s, s:s}", "rank", r, "host", all[r].host, "kind",
+                                              all[r].device.kind, "name", gm_report_text(all[r].device.name), "uuid",
+                                              all[r].device.uuid, "pci", all[r].device.pci));
     return list;
 }
 
@@ -120,13 +159,11 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
     time_t seconds = (time_t)r->started;
     struct tm utc;
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-    json_t *command = json_array();
-    for (int i = 0; i < job->argc; i++)
-        json_array_append_new(command, json_string(job->argv[i]));
 
-    json_t *root = json_pack("{s:s, s:s, s:s, s:o, s:s, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "schema", "gpumem.report/1", "operation",
-                             gm_operation_name(job->options->operation), "version", PACKAGE_VERSION, "command", command, "started", started,
-                             "init_s", r->init_s, "wall_s", r->wall_s, "sync_s", r->sync_s, "exit", exit, "ranks", size, "hosts",
+    json_t *root = json_pack("{s:s, s:s, s:s, s:o, s:s, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "schema",
+                             "gpumem.report/1", "operation", gm_operation_name(job->options->operation), "version",
+                             PACKAGE_VERSION, "command", gm_report_words(job), "started", started, "init_s", r->init_s,
+                             "wall_s", r->wall_s, "sync_s", r->sync_s, "exit", exit, "ranks", size, "hosts",
                              hosts(all, size), "devices", devices(all, size));
     set_owned(root, "inputs", &r->inputs);
     set_owned(root, "output", &r->output);
@@ -139,9 +176,10 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
     json_object_set_new(root, "bytes_read", json_integer((json_int_t)bytes_read));
     json_object_set_new(root, "bytes_written", json_integer((json_int_t)bytes_written));
     json_object_set_new(root, "rates",
-                        json_pack("{s:f, s:f, s:f, s:f}", "tflops", r->wall_s > 0 ? flop / r->wall_s / 1e12 : 0, "compute_tflops",
-                                  compute > 0 ? flop / compute / 1e12 : 0, "read_gbs", read_s > 0 ? bytes_read / read_s / 1e9 : 0,
-                                  "write_gbs", write_s > 0 ? bytes_written / write_s / 1e9 : 0));
+                        json_pack("{s:f, s:f, s:f, s:f}", "tflops", r->wall_s > 0 ? flop / r->wall_s / 1e12 : 0,
+                                  "compute_tflops", compute > 0 ? flop / compute / 1e12 : 0, "read_gbs",
+                                  read_s > 0 ? bytes_read / read_s / 1e9 : 0, "write_gbs",
+                                  write_s > 0 ? bytes_written / write_s / 1e9 : 0));
     set_owned(root, "verification", &r->verification);
     if (r->results)
         set_owned(root, "results", &r->results);
@@ -150,78 +188,60 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
     return root;
 }
 
-static int cannot_write(const gm_job *job)
+int gm_report_check(gm_job *job, const gm_dataset *inputs, int count, const char *output)
 {
-    return gm_fail(GM_EOUTPUT, "%s: the report cannot be written: %s", job->options->report, strerror(errno));
-}
-
-/* Is there an HDF5 file of this name, an input or an output perhaps? Its signature may stand behind a user block. */
-static int holds_hdf5(const char *name)
-{
-    static const char signature[] = "\211HDF\r\n\032\n";
-    char found[8];
-    FILE *file = fopen(name, "rb");
-    int holds = 0;
-    for (long at = 0; file && !holds && at <= 1 << 20; at = at ? 2 * at : 512)
-        holds = fseek(file, at, SEEK_SET) == 0 && fread(found, sizeof found, 1, file) == 1 && memcmp(found, signature, sizeof found) == 0;
-    if (file)
-        fclose(file);
-    return holds;
-}
-
-static int refuse_hdf5(const gm_job *job)
-{
-    const char *name = job->options->report;
-    return holds_hdf5(name) ? gm_fail(GM_EOUTPUT, "%s: is an HDF5 file, the report would replace it", name) : GM_OK;
-}
-
-static int open_file(gm_job *job)
-{
-    const char *name = job->options->report;
-    int status = refuse_hdf5(job);
-    if (status)
-        return status;
-    size_t length = strlen(name) + 32;
-    job->report.temporary = malloc(length);
-    if (!job->report.temporary)
-        return gm_fail(GM_EINTERNAL, "no memory for the name of the report");
-    snprintf(job->report.temporary, length, "%s.tmp-%ld", name, (long)getpid());
-    job->report.file = fopen(job->report.temporary, "wx");
-    return job->report.file ? GM_OK : cannot_write(job);
+    gm_file_list sources = {0};
+    gm_text_file *file = &job->report.file;
+    int status = gm_text_is_at_stake(file) ? gm_output_sources(inputs, count, &sources) : GM_OK;
+    if (!status)
+        status = gm_text_check(file, &sources, output);
+    gm_file_list_free(&sources);
+    return status;
 }
 
 int gm_report_open_all(gm_job *job)
 {
     int here = job->options->report && job->ranks->rank == 0;
-    return gm_job_agree_all(job, here ? open_file(job) : GM_OK);
+    json_set_alloc_funcs(allocate, free);
+    return gm_job_agree_all(
+        job, here ? gm_text_open(&job->report.file, job->options->report, job->options->force, GM_REPORT_KIND) : GM_OK);
 }
 
 static int write_file(gm_job *job, const rank_record *all, int exit)
 {
-    gm_report *r = &job->report;
+    gm_text_file *file = &job->report.file;
+    if (!gm_text_may_publish(file)) { /* the run failed before the inputs were known */
+        gm_note("%s: exists and is no report, which might be an input: not replaced", file->name);
+        return GM_OK;
+    }
     json_t *root = compose(job, all, exit);
     errno = ENOMEM;
-    int failed = !root || json_dumpf(root, r->file, JSON_INDENT(2)) || fputc('\n', r->file) == EOF;
-    failed |= fclose(r->file) != 0;
-    r->file = NULL;
+    int failed = !root || json_dumpf(root, file->stream, JSON_INDENT(2)) || fputc('\n', file->stream) == EOF;
     json_decref(root);
-    int status = failed ? cannot_write(job) : refuse_hdf5(job);
-    if (!status && rename(r->temporary, job->options->report))
-        status = cannot_write(job);
+    int status = gm_report_memory();
+    if (!status)
+        return gm_text_publish(file, failed);
+    gm_text_discard(file);
     return status;
 }
 
 int gm_report_write_all(gm_job *job, int exit)
 {
     const gm_report *r = &job->report;
-    rank_record mine = {.device = job->info, .times = r->times, .flop = r->flop, .init_s = r->init_s, .bytes_read = r->bytes_read,
-                        .bytes_written = r->bytes_written, .peak_host = gm_memory_peak(GM_HOST), .peak_device = gm_memory_peak(GM_DEVICE)};
+    rank_record mine = {.device = job->info,
+                        .times = r->times,
+                        .flop = r->flop,
+                        .init_s = r->init_s,
+                        .bytes_read = r->bytes_read,
+                        .bytes_written = r->bytes_written,
+                        .peak_host = gm_memory_peak(GM_HOST),
+                        .peak_device = gm_memory_peak(GM_DEVICE)};
     strcpy(mine.host, job->ranks->host);
     rank_record *all = calloc((size_t)job->ranks->size, sizeof *all);
-    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the report"));
+    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the report"));
     if (!status)
         status = gm_gather_all(job->ranks, &mine, sizeof mine, all);
-    if (!status && job->report.file)
+    if (!status && job->report.file.stream)
         status = write_file(job, all, exit);
     free(all);
     return gm_job_agree_all(job, status);
@@ -234,9 +254,5 @@ void gm_report_clear(gm_report *r)
     json_decref(r->plan);
     json_decref(r->verification);
     json_decref(r->results);
-    if (r->file)
-        fclose(r->file);
-    if (r->temporary)
-        unlink(r->temporary); /* gone already if it has become the report */
-    free(r->temporary);
+    gm_text_discard(&r->file);
 }

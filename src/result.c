@@ -3,10 +3,11 @@
 #include "src/result.h"
 
 #include "base/clock.h"
+#include "base/file/new_file.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/size.h"
-#include "io/describe.h"
+#include "base/text/escape.h"
+#include "io/describe/describe.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* "dir/big.h5" -> "dir/big.<operation>.h5" */
 static int default_name(const gm_job *job, const char *input, char *file)
@@ -30,11 +32,13 @@ int gm_result_name(const gm_job *job, const char *fallback, char *file, char *da
         return default_name(job, fallback, file);
     char *name = malloc(2 * GM_NAME_MAX);
     if (!name)
-        return gm_fail(GM_EINTERNAL, "no memory for a name");
+        return gm_fail(GM_EDEVICE, "no memory for a name");
     char *selection = name + GM_NAME_MAX;
     int status = gm_name_split(job->options->output, file, name, selection);
-    if (!status && *selection)
-        status = gm_fail(GM_EUSAGE, "--output %s: an output takes no selection", job->options->output);
+    if (!status && *selection && strcmp(selection, "[]") != 0)
+        status = gm_fail(GM_EUSAGE,
+                         "--output %s: an output takes no selection; [] after it makes it a part of the name",
+                         job->options->output);
     if (!status && *name)
         snprintf(dataset, GM_NAME_MAX, "%s%.*s", *name == '/' ? "" : "/", GM_NAME_MAX - 2, name);
     free(name);
@@ -49,24 +53,11 @@ static int read_chunk(const char *text, gm_output_dataset *d)
         long long value = strtoll(at, &end, 10);
         int wants_more = i + 1 < d->rank;
         if (end == at || value < 1 || *end != (wants_more ? ',' : '\0'))
-            return gm_fail(GM_EUSAGE, "--chunk '%s': expected %d whole numbers from 1 on, with commas between", text, d->rank);
+            return gm_fail(GM_EUSAGE, "--chunk '%s': expected %d positive integers separated by commas", text, d->rank);
         d->chunk[i] = gm_min(value, gm_max(d->dims[i], 1));
         at = end + 1;
     }
     return GM_OK;
-}
-
-/* Chunks are packed in host memory, one at least at a time, from one buffer to another. */
-static int check_chunk_memory(const gm_output_dataset *d)
-{
-    int64_t bytes = (int64_t)gm_dtype_size(d->type);
-    for (int i = 0; i < d->rank; i++)
-        bytes = gm_mul_sat(bytes, d->chunk[i]);
-    int64_t needed = gm_add_sat(gm_mul_sat(bytes, 2), 64 << 10);
-    char need[GM_SIZE_TEXT], cap[GM_SIZE_TEXT];
-    return needed <= gm_memory_cap(GM_HOST) ? GM_OK
-                                            : gm_fail(GM_EDEVICE, "a chunk of the output takes %s of host memory, --host-memory allows %s",
-                                                      gm_size_format(needed, need), gm_size_format(gm_memory_cap(GM_HOST), cap));
 }
 
 int gm_result_layout(const gm_job *job, gm_output_dataset *d)
@@ -78,13 +69,15 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *d)
     d->shuffle = o->shuffle;
     d->chunked = o->chunk || o->deflate || o->shuffle;
     if (d->chunked && strcmp(o->output_layout, "parts") == 0)
-        return gm_fail(GM_EUSAGE, "--output-layout parts takes no --chunk, --deflate or --shuffle, expected --output-layout single");
+        return gm_fail(
+            GM_EUSAGE,
+            "--output-layout parts takes no --chunk, --deflate or --shuffle, expected --output-layout single");
     int status = GM_OK;
     if (o->chunk)
         status = read_chunk(o->chunk, d);
     else if (d->chunked)
         gm_output_choose_chunk(d);
-    return status || !d->chunked ? status : check_chunk_memory(d);
+    return status;
 }
 
 /* Room on the disk. Chunked data lie there twice for a while: as they were written or as they will be, and packed. */
@@ -100,22 +93,24 @@ static int64_t bytes_of(const gm_output_record *record)
     return sum;
 }
 
-static const double worth_telling = 2;
+static const double min_gain = 2;
 
 static gm_output_layout layout_of(const gm_job *job)
 {
-    static const char *const names[] = {[GM_OUTPUT_SINGLE] = "single", [GM_OUTPUT_PARTED] = "parts", [GM_OUTPUT_AUTO] = "auto"};
+    static const char *const names[] = {
+        [GM_OUTPUT_SINGLE] = "single", [GM_OUTPUT_PARTS] = "parts", [GM_OUTPUT_AUTO] = "auto"};
     gm_output_layout layout = GM_OUTPUT_SINGLE;
     while (strcmp(names[layout], job->options->output_layout) != 0)
         layout++;
     return layout;
 }
 
-/* Threads of all ranks; rank 0 has it then. Collective. */
+/* Threads of all ranks; only rank 0 gets the sum. Collective. */
 static int count_threads_all(const gm_job *job, int *sum)
 {
     int *all = calloc((size_t)job->ranks->size, sizeof *all);
-    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the description of the output"));
+    int status = gm_job_agree_all(job,
+                                  all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the description of the output"));
     if (!status)
         status = gm_job_agree_all(job, gm_gather_all(job->ranks, &job->threads, sizeof job->threads, all));
     *sum = 0;
@@ -125,30 +120,51 @@ static int count_threads_all(const gm_job *job, int *sum)
     return status;
 }
 
-/* Checks and creates. Rank 0, on a thread beside the main one. */
+/* Can all ranks open the descriptors of rank 0? Else temporary files need names. Collective. */
+static int ask_for_names_all(const gm_job *job, int *named)
+{
+    gm_file_probe probe = {.path = ""};
+    int64_t opens = job->ranks->hosts <= 1;
+    int fd = -1, status = GM_OK;
+    if (job->ranks->size > 1 && opens) {
+        if (job->ranks->rank == 0)
+            fd = gm_file_probe_make(&probe);
+        status = gm_job_agree_all(job, gm_broadcast_all(&probe, sizeof probe));
+        opens = gm_file_probe_try(&probe);
+        if (!status)
+            status = gm_job_agree_all(job, gm_min_all(&opens));
+        if (fd >= 0)
+            close(fd);
+    }
+    *named = !opens;
+    return status;
+}
+
+/* Checks and creates. Rank 0, on a thread of its own. */
 static int create(const gm_job *job, const gm_dataset *inputs, int input_count, gm_output_record *record)
 {
     record->layout = layout_of(job);
-    record->behind = 1;
+    record->overlap = 1;
     record->ranks = job->ranks->size;
     record->hosts = job->ranks->hosts;
     int status = gm_output_check(record->file, record->force, bytes_of(record), inputs, input_count);
     if (!status)
         status = gm_output_create(record);
     double gain = status ? 0 : gm_output_gain(record);
-    if (gain >= worth_telling && !record->parts && !gm_options_given(job->options, "output-layout"))
-        gm_note("%s: --output-layout parts would be written up to %.1f times as fast here", record->file, gain);
+    if (gain >= min_gain && !record->parts && !gm_options_given(job->options, "output-layout"))
+        gm_note("%s: with --output-layout parts the output would be written up to %.1f times as fast", record->file,
+                gain);
     return status;
 }
 
-/* What the thread that makes the file is given, and what it gives back. */
+/* The arguments and results of the thread that creates the file. */
 typedef struct gm_maker {
     const gm_job *job;
     gm_output_record *record;
     const gm_dataset *inputs;
     int input_count;
     pthread_t thread;
-    sem_t created;   /* `status` is there; filling goes on */
+    sem_t created; /* `status` is there; filling goes on */
     int status, filled;
 } maker;
 
@@ -159,7 +175,7 @@ static void *make(void *argument)
     int created = m->status == GM_OK;
     sem_post(&m->created);
     if (created)
-        m->filled = gm_output_fill(m->record);
+        m->filled = gm_output_allocate(m->record);
     return NULL;
 }
 
@@ -172,7 +188,7 @@ static int start_maker(maker *m, gm_result *result)
     int error = pthread_create(&m->thread, NULL, make, m);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        return gm_fail(GM_EINTERNAL, "the system gives no thread for the output: %s", strerror(error));
+        return gm_fail(GM_EDEVICE, "cannot create a thread for the output: %s", strerror(error));
     result->maker = m;
     return GM_OK;
 }
@@ -202,40 +218,43 @@ int gm_result_wait(gm_result *result)
     return m->status;
 }
 
-int gm_result_begin_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
+/* Removes what the thread has created, if it has. */
+static void abandon(gm_result *result)
 {
-    int threads;
-    maker *m = NULL;
-    memset(result, 0, sizeof *result);
-    result->record = calloc(1, sizeof *result->record);
-    if (job->ranks->rank == 0)
-        m = calloc(1, sizeof *m);
-    if ((!result->record || (job->ranks->rank == 0 && !m)) && !status)
-        status = gm_fail(GM_EINTERNAL, "no memory for the description of the output");
-    status = gm_job_agree_all(job, status);
+    int created = result->maker && gm_result_wait(result) == GM_OK;
+    end_maker(result);
+    if (created)
+        gm_output_discard(result->record);
+}
+
+int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset *inputs, int input_count,
+                        gm_result *result)
+{
+    int threads, named = 0, first = job->ranks->rank == 0;
+    *result = (gm_result){.record = record};
+    maker *m = first ? calloc(1, sizeof *m) : NULL;
+    int status = gm_job_agree_all(job, first && !m ? gm_fail(GM_EDEVICE, "no memory to create the output") : GM_OK);
     if (!status)
         status = count_threads_all(job, &threads);
-    if (!status && m) {
-        *result->record = *record;
-        result->record->threads = threads;
-        *m = (maker){.job = job, .record = result->record, .inputs = inputs, .input_count = input_count};
+    if (!status)
+        status = ask_for_names_all(job, &named);
+    if (!status && first) {
+        record->threads = threads;
+        record->named = named;
+        *m = (maker){.job = job, .record = record, .inputs = inputs, .input_count = input_count};
         status = start_maker(m, result);
     }
     status = gm_job_agree_all(job, status);
-    if (!status)
-        return GM_OK;
-    if (result->maker)
-        end_maker(result); /* cannot be: nothing fails behind it */
-    else
+    if (status && !result->maker)
         free(m);
-    free(result->record);
-    result->record = NULL;
+    else if (status)
+        abandon(result);
     return status;
 }
 
 int gm_result_open_all(gm_job *job, int status, gm_result *result)
 {
-    int made = gm_result_wait(result), created = result->maker && made == GM_OK;
+    int made = gm_result_wait(result);
     status = gm_job_agree_all(job, status ? status : made);
     if (!status)
         status = gm_job_agree_all(job, gm_broadcast_all(result->record, sizeof *result->record));
@@ -244,63 +263,41 @@ int gm_result_open_all(gm_job *job, int status, gm_result *result)
     if (status) {
         gm_output_close(result->output, NULL);
         result->output = NULL;
-        end_maker(result);
-        if (created)
-            gm_output_discard(result->record);
-        free(result->record);
-        result->record = NULL;
+        abandon(result);
     }
     return status;
 }
 
-int gm_result_create_all(gm_job *job, const gm_output_record *record, const gm_dataset *inputs, int input_count, int status, gm_result *result)
-{
-    status = gm_result_begin_all(job, record, inputs, input_count, status, result);
-    return status ? status : gm_result_open_all(job, GM_OK, result);
-}
-
-enum { INPUTS_MAX = 3 * GM_PATH_MAX };
-
-/* The command line as it was given, quoted where a shell would need it. */
-static char *command_line(const gm_job *job)
-{
-    size_t length = 1;
-    for (int i = 0; i < job->argc; i++)
-        length += strlen(job->argv[i]) + 3;
-    char *text = malloc(length), *at = text;
-    for (int i = 0; text && i < job->argc; i++) {
-        const char *quote = strpbrk(job->argv[i], " \t\"'*?[]$&;|<>()") ? "'" : "";
-        at += sprintf(at, "%s%s%s%s", i ? " " : "", quote, job->argv[i], quote);
-    }
-    return text;
-}
-
-/* "tooth.h5:/exchange/data[:,0,:], ...", of what the report lists as inputs. */
+/* "tooth.h5:/exchange/data[:,0,:], ...", of the inputs in the report. */
 static char *input_names(const gm_job *job)
 {
-    static const char *const keys[] = {"file", "dataset", "selection"};
-    char *text = calloc(1, INPUTS_MAX);
-    size_t index, length = 0;
+    static const struct {
+        const char *key, *before;
+    } parts[] = {{"file", ", "}, {"dataset", ":"}, {"selection", ""}};
+    size_t index, room = 1, length = 0;
     json_t *input;
-    if (!text)
-        return NULL;
-    json_array_foreach(job->report.inputs, index, input)
-        for (int k = 0; k < 3; k++) {
-            const char *before = k == 1 ? ":" : k == 0 && index ? ", " : "";
-            int more = snprintf(text + length, INPUTS_MAX - length, "%s%s", before, json_string_value(json_object_get(input, keys[k])));
-            length += (size_t)gm_min(more, (int64_t)(INPUTS_MAX - length - 1));
+    json_array_foreach (job->report.inputs, index, input)
+        for (int k = 0; k < 3; k++)
+            room += 2 + json_string_length(json_object_get(input, parts[k].key));
+    char *text = calloc(1, room);
+    json_array_foreach (job->report.inputs, index, input)
+        for (int k = 0; text && k < 3; k++) {
+            const char *value = json_string_value(json_object_get(input, parts[k].key));
+            length += (size_t)sprintf(text + length, "%s%s", k || index ? parts[k].before : "", value ? value : "");
         }
     return text;
 }
 
-/* The attributes of an input, as far as they can be copied. */
+/* The attributes of an input, as far as the output can hold them. */
 static int copy_attributes(const gm_result *result)
 {
     char title[GM_PATH_MAX], first[GM_NAME_MAX];
     int skipped = 0;
-    int status = result->attributes ? gm_output_copy_attributes(result->record, 0, result->attributes, &skipped, first) : GM_OK;
+    int status = result->attributes ? gm_output_copy_attributes(result->record, 0, result->attributes, &skipped, first)
+                                    : GM_OK;
     if (!status && skipped > 0)
-        gm_note("%s: %d attributes could not be copied, the first of them is '%s'", gm_dataset_title(result->attributes, title), skipped, first);
+        gm_warn("%s: %d attribute%s could not be copied, the first of them is '%s'",
+                gm_dataset_title(result->attributes, title), skipped, skipped > 1 ? "s" : "", first);
     return status;
 }
 
@@ -310,8 +307,9 @@ static int finish_file(gm_job *job, const gm_result *result, const gm_attribute 
 {
     json_t *options = gm_report_options(job);
     char *options_text = options ? json_dumps(options, JSON_COMPACT) : NULL;
-    char *command = command_line(job), *inputs = input_names(job);
-    int status = options_text && command && inputs ? GM_OK : gm_fail(GM_EINTERNAL, "no memory for the attributes of the output");
+    char *command = gm_escape_words(job->argc, job->argv), *inputs = input_names(job);
+    int status = options_text && command && inputs ? gm_report_memory()
+                                                   : gm_fail(GM_EDEVICE, "no memory for the attributes of the output");
     gm_attribute all[OWN_ATTRIBUTES + EXTRA_ATTRIBUTES] = {
         {.name = "operation", .kind = GM_ATTRIBUTE_TEXT, .text = gm_operation_name(job->options->operation)},
         {.name = "version", .kind = GM_ATTRIBUTE_TEXT, .text = PACKAGE_VERSION},
@@ -334,19 +332,21 @@ static int finish_file(gm_job *job, const gm_result *result, const gm_attribute 
     return status;
 }
 
-/* "output" of the report: what it is, how it was written, what the probe found (GB/s) if there was one. New reference. */
+/* "output" of the report: the file, how it was written, and the rates (GB/s) of a probe if there was one. New
+ * reference. */
 static json_t *describe(const gm_output_record *record)
 {
     json_t *datasets = json_array(), *probed = json_object();
     for (int i = 0; i < record->datasets; i++)
-        json_array_append_new(datasets, json_string(record->dataset[i].name));
-    for (gm_way way = GM_WAY_PLAIN; way < GM_WAYS; way++)
-        if (record->rate[way] > 0)
-            json_object_set_new(probed, gm_way_name(way), json_real(record->rate[way] / 1e9));
+        json_array_append_new(datasets, gm_report_text(record->dataset[i].name));
+    for (gm_write_strategy strategy = GM_WRITE_PLAIN; strategy < GM_WRITE_STRATEGIES; strategy++)
+        if (record->rate[strategy] > 0)
+            json_object_set_new(probed, gm_write_strategy_name(strategy), json_real(record->rate[strategy] / 1e9));
     if (record->parts_rate > 0)
         json_object_set_new(probed, "parts", json_real(record->parts_rate / 1e9));
-    return json_pack("{s:s, s:o, s:s, s:s, s:i, s:o}", "file", record->file, "datasets", datasets, "layout",
-                     record->parts ? "parts" : "single", "way", record->raw[0] ? "packed" : gm_way_name(record->way), "parts",
+    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:o}", "file", gm_report_text(record->file), "datasets", datasets,
+                     "layout", record->parts ? "parts" : "single", "way",
+                     gm_output_is_packed(record) ? "packed" : gm_write_strategy_name(record->strategy), "parts",
                      record->parts, "probed_gbs", probed);
 }
 
@@ -372,8 +372,5 @@ int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *ext
     } else if (job->ranks->rank == 0) {
         gm_output_discard(result->record);
     }
-    status = gm_job_agree_all(job, status);
-    free(result->record);
-    result->record = NULL;
-    return status;
+    return gm_agree_late_all(job->ranks, status);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# The rules of docs/design.md on who may know whom, held over the source tree.
+# The rules of docs/design.md, held over the source tree: which room may include which, how large a file may be, that calls
+# between files form no circle.
 use strict;
 use warnings;
 use File::Basename;
@@ -7,7 +8,7 @@ use File::Basename;
 my $root = $ENV{abs_top_srcdir} // dirname($0) . "/..";
 chdir $root or die "$root: $!";
 
-# Rooms, and the rooms whose headers they may include. Tests see all.
+# Rooms, and the rooms whose headers they may include. Tests may include all.
 my %below = (
     base    => [qw(base)],
     kernels => [qw(kernels base)],
@@ -17,26 +18,51 @@ my %below = (
 );
 $below{tests} = [keys %below, "tests"];
 
+# Folders of a room, and the folders of the same room whose headers they may include; "." is the room's own folder. A folder
+# may always include its own headers. A folder that is not listed may include all.
+my %inside = (
+    src => {
+        "."       => [qw(stream)],
+        stream    => [],
+        matmul    => [qw(. stream)],
+        reduce    => [qw(. stream)],
+        normalize => [qw(. stream reduce)],
+        move      => [qw(. stream)],
+        bench     => [qw(. stream)],
+    },
+    io => {
+        "."      => [],
+        virtual  => [qw(.)],
+        describe => [qw(. virtual)],
+        read     => [qw(. virtual describe)],
+        write    => [qw(. virtual describe read)],
+        bench    => [qw(. describe read write)],
+    },
+);
+
+# Limits.
+my %limit = (sources => 25, lines => 400, columns => 120, macro => 20);
+
 # Libraries, and the only rooms or files that may include their headers.
 my @libraries = (
     ["HDF5",       qr{^(hdf5|H5\w*)\.h$},                   qr{^io/}],
     ["MPI",        qr{^mpi\.h$},                            qr{^mpi/}],
     ["CUDA",       qr{^(cuda\w*|cu\w+_runtime\w*|mma|cooperative_groups|driver_types)\.h$|^(cuda|cub|cute|cutlass|thrust|nv)/},
-                                                            qr{^kernels/|^mpi/\w*nccl\w*\.}],
-    ["NCCL",       qr{^nccl\w*\.h$},                        qr{^mpi/\w*nccl\w*\.}],
+                                                            qr{^kernels/}],
     ["OpenBLAS",   qr{^(cblas|openblas\w*|lapacke?)\.h$},   qr{^kernels/}],
     ["hwloc",      qr{^hwloc(\.h|/)},                       qr{^mpi/}],
     ["jansson",    qr{^jansson\w*\.h$},                     qr{^src/}],
     ["libdeflate", qr{^libdeflate\.h$},                     qr{^io/}],
 );
 
-my (@files, @includes); # includes: [file, line, sort of quote, what]
+my (@files, @includes, %text); # includes: [file, line, sort of quote, what]
 for my $room (sort keys %below) {
-    for my $file (glob("$room/*.c $room/*.h $room/*.cu $room/*.cuh $room/*.def $room/*/*.c $room/*/*.h $room/*/*.cu $room/*/*.cuh")) {
+    for my $file (sort map { glob("$room/$_*.c $room/$_*.h $room/$_*.cu $room/$_*.cuh $room/$_*.def") } "", "*/", "*/*/") {
         push @files, $file;
         open(my $in, "<", $file) or die "$file: $!";
         while (<$in>) {
             push @includes, [$file, $., $1, $2] if /^\s*#\s*include\s*(["<])([^">]+)/;
+            $text{$file} .= $_;
         }
     }
 }
@@ -56,12 +82,69 @@ sub none {
 sub show { my ($file, $line, undef, $what) = @{$_[0]}; return "$file:$line: includes $what" }
 sub room { return (split m{/}, $_[0])[0] }
 
+# The folder of a file inside its room.
+sub folder {
+    my @parts = split m{/}, $_[0];
+    return @parts > 2 ? $parts[1] : ".";
+}
+
+# The macros of a text that are longer than the limit: [name, lines].
+sub long_macros {
+    my ($text) = @_;
+    my @long;
+    while ($text =~ /^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)+)/mg) {
+        my ($name, $lines) = ($1, 1 + ($2 =~ tr/\n//));
+        push @long, [$name, $lines] if $lines > $limit{macro};
+    }
+    return @long;
+}
+
+# Circles of calls: sets of source files each of which uses functions of the others, itself or by way of them.
+sub circles {
+    my (%code, %definer, %uses, %reached, %done, @circles);
+    for my $file (grep { /\.(c|cu)$/ } @_) {
+        ($code{$file} = $text{$file}) =~ s{/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"}{}gs;
+        $definer{$1}{$file} = 1 while $code{$file} =~ /^(?!static\b|typedef\b)[a-z][^\n;={}()]*\b(gm_\w+)\([^;{}]*\)\s*\{/mg;
+    }
+    for my $file (keys %code) {
+        for my $name ($code{$file} =~ /\b(gm_\w+)\b/g) {
+            $uses{$file}{$_}{$name} = 1 for grep { $_ ne $file } keys %{$definer{$name} || {}};
+        }
+    }
+    for my $file (keys %code) {
+        my @next = keys %{$uses{$file}};
+        while (defined(my $other = shift @next)) {
+            push @next, keys %{$uses{$other}} unless $reached{$file}{$other}++;
+        }
+    }
+    for my $file (grep { $reached{$_}{$_} } sort keys %code) {
+        next if $done{$file};
+        my @circle = grep { $reached{$file}{$_} && $reached{$_}{$file} } sort keys %code;
+        my @calls;
+        for my $from (@circle) {
+            push @calls, map { "$from calls $_: " . join(", ", sort keys %{$uses{$from}{$_}}) } grep { $uses{$from}{$_} } @circle;
+        }
+        $done{$_} = 1 for @circle;
+        push @circles, join("; ", @calls);
+    }
+    return @circles;
+}
+
 none("there are sources to look at", @files && @includes ? () : ("none below " . `pwd`));
 
 for my $room (sort keys %below) {
     my $allowed = join "|", @{$below{$room}};
     none("$room/ includes only {" . join(", ", sort @{$below{$room}}) . "}",
         map { show($_) } grep { room($_->[0]) eq $room && $_->[2] eq '"' && $_->[3] ne "config.h" && $_->[3] !~ m{^($allowed)/\w} } @includes);
+}
+
+for my $room (sort keys %inside) {
+    for my $folder (sort keys %{$inside{$room}}) {
+        my %allowed = map { $_ => 1 } $folder, @{$inside{$room}{$folder}};
+        none(($folder eq "." ? "$room/ itself" : "$room/$folder/") . " includes of $room/ only {" . join(", ", sort keys %allowed) . "}",
+            map { show($_) } grep { room($_->[0]) eq $room && folder($_->[0]) eq $folder
+                && $_->[2] eq '"' && room($_->[3]) eq $room && !$allowed{folder($_->[3])} } @includes);
+    }
 }
 
 none("no include walks up", map { show($_) } grep { $_->[3] =~ m{\.\./} } @includes);
@@ -72,11 +155,28 @@ for my $library (@libraries) {
         map { show($_) } grep { $_->[3] =~ $header && $_->[0] !~ m{^tests/} && $_->[0] !~ $where } @includes);
 }
 
-for my $room (sort keys %below) {
-    open(my $in, "<", "$room/local.mk") or die "$room/local.mk: $!";
-    my %listed = map { $_ => 1 } map { split } <$in>;
-    none("every source of $room/ is in $room/local.mk", grep { room($_) eq $room && !$listed{$_} } @files);
+{
+    open(my $in, "<", "sources.mk") or die "sources.mk: $!";
+    my %listed = map { $_ => 1 } "src/main.c", map { split } <$in>;
+    open($in, "<", "tests/local.mk") or die "tests/local.mk: $!";
+    $listed{$_} = 1 for map { split } <$in>;
+    $listed{"kernels/device_cuda_none.c"} = 1; # kernels/local.mk: in the place of all sources of CUDA
+    none("every source is in sources.mk, or of tests/ in tests/local.mk", grep { !$listed{$_} } @files);
 }
+
+my @sources = grep { !m{^tests/} } @files;
+my @code = @files;
+my %held;
+m{^(.*)/([^/]+)} && $held{$1}{$2}++ for @sources;
+none("no folder has more than $limit{sources} sources",
+    map { "$_: " . keys %{$held{$_}} } grep { keys %{$held{$_}} > $limit{sources} } sort keys %held);
+none("no source has more than $limit{lines} lines",
+    map { my $lines = $text{$_} =~ tr/\n//; $lines > $limit{lines} ? "$_: $lines" : () } @sources);
+none("no line has more than $limit{columns} columns",
+    map { my $file = $_; my $at = 0; map { $at++; length > $limit{columns} ? "$file:$at" : () } split /\n/, $text{$file} } @code);
+none("no macro has more than $limit{macro} lines",
+    map { my $file = $_; map { "$file: $_->[0] has $_->[1]" } long_macros($text{$file}) } @code);
+none("calls between source files form no circle", circles(@sources));
 
 print "1..$tests\n";
 exit($failed > 0);

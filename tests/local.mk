@@ -1,48 +1,78 @@
 # tests/: TAP. A compiled test is called by what it tests; one that runs under mpirun has the number of its ranks as an extension:
-# tests/agree.np3. A script is called x.t. No two tests share a name before the extension: their logs would.
+# tests/mpi/agree.np3. A script is called x.t. No two tests share a name before the extension: their logs would.
 #
 #   make check                                        all of them
-#   make check TESTS='tests/io_reader tests/agree.np3'  these
+#   make check TESTS='tests/io/read/reader tests/mpi/agree.np3'  these
 #   prove --exec tests/launch tests/*.np* ../tests/cli/*.t   the same with prove, in the build folder after make check TESTS=
 #   make check-long                                   the compiled ones under valgrind, and tests/long/*.t
 
 GM_TESTS = \
-	tests/agree.np3 \
-	tests/io_chunks \
-	tests/io_cold \
-	tests/io_describe \
-	tests/io_output \
-	tests/io_output_parts \
-	tests/io_output_ways \
-	tests/io_reader \
-	tests/io_select \
-	tests/io_stripes \
-	tests/io_trial \
-	tests/kernels_finish \
-	tests/kernels_histogram \
-	tests/kernels_normalize \
-	tests/kernels_probe \
-	tests/kernels_unpack \
-	tests/normalize_apart \
-	tests/options \
-	tests/plan \
-	tests/progress \
-	tests/random \
-	tests/stream \
-	tests/stream_race
+	tests/mpi/agree.np3 \
+	tests/mpi/bind \
+	tests/io/read/chunks \
+	tests/io/read/chunk_faults \
+	tests/io/box \
+	tests/io/identity \
+	tests/io/virtual/patch \
+	tests/io/cold \
+	tests/io/parallel_for \
+	tests/io/worker \
+	tests/io/read/chunk_pool \
+	tests/io/read/decode \
+	tests/io/describe/describe \
+	tests/io/describe/vds_check \
+	tests/io/write/output \
+	tests/io/write/output_vfd \
+	tests/io/write/parts \
+	tests/io/write/strategy \
+	tests/io/read/reader \
+	tests/io/read/virtual \
+	tests/io/describe/select \
+	tests/io/bench/benchmark \
+	tests/kernels/matmul/finish \
+	tests/kernels/move/flip \
+	tests/kernels/normalize/histogram \
+	tests/kernels/normalize/normalize \
+	tests/kernels/matmul/probe \
+	tests/kernels/matmul/unpack \
+	tests/src/caps \
+	tests/src/caps_shared.np2 \
+	tests/src/map \
+	tests/src/normalize/field \
+	tests/src/operation.np2 \
+	tests/src/options \
+	tests/src/matmul/plan \
+	tests/src/progress \
+	tests/base/memory \
+	tests/base/types/dtype \
+	tests/base/file/leftover \
+	tests/base/file/new_file \
+	tests/base/random \
+	tests/base/range \
+	tests/base/stop \
+	tests/base/text/escape \
+	tests/src/stream/ring_plan \
+	tests/src/stream/share \
+	tests/src/stream/slot \
+	tests/src/stream/stream \
+	tests/src/stream/stream_race \
+	tests/src/stream/workers
 
 # More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits.
 GM_TESTS_HEAVY = \
-	tests/kernels_product \
-	tests/kernels_reduce \
-	tests/matmul_fault \
-	tests/matmul_staged \
-	tests/reduce_staged \
-	tests/statistics
+	tests/kernels/matmul/product \
+	tests/kernels/reduce/reduce \
+	tests/src/matmul/fault \
+	tests/src/matmul/staged \
+	tests/src/reduce/staged \
+	tests/base/statistics \
+	tests/base/wide
 
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/bench_file.t \
+	tests/cli/files.t \
+	tests/cli/flip.t \
 	tests/cli/matmul.t \
 	tests/cli/normalize.t \
 	tests/cli/normalize_same.t \
@@ -54,29 +84,44 @@ GM_TESTS_SCRIPT = \
 	tests/cli/out_of_core.t \
 	tests/cli/output.t \
 	tests/cli/parts.t \
+	tests/cli/processors.t \
 	tests/cli/real_files.t \
 	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
 	tests/cli/shares.t \
+	tests/cli/signals.t \
+	tests/cli/refusals.t \
 	tests/cli/startup.t \
+	tests/cli/virtual.t \
+	tests/cli/stdout_full.t \
+	tests/cli/text.t \
 	tests/gpu_record.t \
-	tests/io_h5py.t \
-	tests/layering.t
+	tests/io/h5py.t \
+	tests/layering.t \
+	tests/preload/fault.t
 
 GM_TESTS_LONG = \
 	tests/long/corpus.t \
 	tests/long/cpu_speed.t \
+	tests/long/full_disk.t \
+	tests/long/failing_calls.t \
+	tests/long/faults.t \
+	tests/long/kill_points.t \
 	tests/long/layouts.t \
 	tests/long/memcheck.t \
+	tests/long/random_jobs.t \
+	tests/long/mutated.t \
 	tests/long/reduce_bits.t \
 	tests/long/same_bits_more.t \
-	tests/long/stream_race.t
+	tests/long/stream_race.t \
+	tests/long/virtual.t
 
-# What scripts use beside the program.
+# Programs that scripts use.
 GM_TESTS_TOOLS = \
-	tests/blas_once \
-	tests/empty_mpi \
-	tests/io_cat
+	tests/kernels/blas_once \
+	tests/mpi/empty_mpi \
+	tests/io/cat \
+	tests/io/read_file
 
 TESTS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_SCRIPT)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
@@ -88,67 +133,130 @@ EXTRA_DIST += \
 	tests/cli/plain_statistics.py \
 	tests/gpu/README.md \
 	tests/gpu/figures.py \
+	tests/long/campaign.py \
 	tests/long/corpus.py \
+	tests/long/random_cases.py \
+	tests/long/random_data.py \
 	tests/long/unreadable.py \
+	tests/preload/fault.c \
 	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \
 	tests/tap.c \
 	tests/tap.h
 
+# Not by libtool, and with nothing of the program's: it is preloaded. Where it cannot be built it is empty, and its tests skip.
+check_DATA = tests/preload/fault.so
+MOSTLYCLEANFILES += tests/preload/fault.so
+tests/preload/fault.so: tests/preload/fault.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && { \
+	$(CC) $(GM_CFLAGS) $(MPI_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/preload/fault.c -ldl || : >$@; }
+
+command_sources = tests/src/command.c tests/src/command.h
+
 # Every program but src/gpumem-run is of the tests.
 LDADD = tests/libtap.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
 GM_TESTS_HDF5 = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS)
 
-tests_agree_np3_SOURCES = tests/agree.c
-tests_blas_once_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS)
-tests_blas_once_SOURCES = tests/blas_once.c
-tests_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
-tests_empty_mpi_LDADD = $(MPI_LIBS)
-tests_empty_mpi_SOURCES = tests/empty_mpi.c
-tests_io_cat_SOURCES = tests/io_cat.c
-tests_io_chunks_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_chunks_SOURCES = tests/io_chunks.c tests/io_each.h
+tests_mpi_agree_np3_SOURCES = tests/mpi/agree.c
+tests_mpi_bind_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CPPFLAGS)
+tests_mpi_bind_SOURCES = tests/mpi/bind.c
+tests_kernels_blas_once_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS)
+tests_kernels_blas_once_SOURCES = tests/kernels/blas_once.c
+tests_mpi_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
+tests_mpi_empty_mpi_LDADD = $(MPI_LIBS)
+tests_mpi_empty_mpi_SOURCES = tests/mpi/empty_mpi.c
+tests_io_read_file_CPPFLAGS = $(AM_CPPFLAGS) $(LIBDEFLATE_CPPFLAGS)
+tests_io_read_file_SOURCES = tests/io/read_file.c
+tests_io_cat_SOURCES = tests/io/cat.c
+tests_io_read_chunks_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_read_chunks_SOURCES = tests/io/read/chunks.c tests/io/each.h
+tests_io_read_chunk_faults_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_read_chunk_faults_LDFLAGS = -Wl,--wrap=pread
+tests_io_read_chunk_faults_SOURCES = tests/io/read/chunk_faults.c tests/io/each.h
+tests_io_box_SOURCES = tests/io/box.c
+tests_io_worker_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_worker_SOURCES = tests/io/worker.c tests/io/each.h
+tests_io_identity_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_identity_SOURCES = tests/io/identity.c tests/io/each.h
+tests_io_virtual_patch_SOURCES = tests/io/virtual/patch.c
+tests_io_parallel_for_SOURCES = tests/io/parallel_for.c
+tests_io_read_chunk_pool_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_read_chunk_pool_SOURCES = tests/io/read/chunk_pool.c
+tests_io_read_decode_CPPFLAGS = $(GM_TESTS_HDF5) $(LIBDEFLATE_CPPFLAGS)
+tests_io_read_decode_SOURCES = tests/io/read/decode.c tests/io/each.h
 tests_io_cold_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_cold_SOURCES = tests/io_cold.c tests/io_each.h
-tests_io_describe_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_describe_SOURCES = tests/io_describe.c tests/io_each.h
-tests_io_output_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_output_SOURCES = tests/io_output.c tests/io_output_each.h tests/io_each.h
-tests_io_output_parts_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_output_parts_SOURCES = tests/io_output_parts.c tests/io_output_each.h tests/io_each.h
-tests_io_output_ways_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_output_ways_SOURCES = tests/io_output_ways.c tests/io_output_each.h tests/io_each.h
-tests_io_reader_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_reader_SOURCES = tests/io_reader.c tests/io_each.h
-tests_io_select_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_select_SOURCES = tests/io_select.c tests/io_each.h
-tests_io_stripes_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_stripes_SOURCES = tests/io_stripes.c tests/io_stripes_make.c tests/io_stripes_make.h tests/io_each.h
-tests_io_trial_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_trial_SOURCES = tests/io_trial.c tests/io_each.h
-tests_kernels_finish_SOURCES = tests/kernels_finish.c tests/kernels_each.h
-tests_kernels_histogram_SOURCES = tests/kernels_histogram.c tests/kernels_each.h
-tests_kernels_normalize_SOURCES = tests/kernels_normalize.c tests/kernels_each.h
-tests_kernels_probe_SOURCES = tests/kernels_probe.c tests/kernels_each.h
-tests_kernels_product_SOURCES = tests/kernels_product.c tests/kernels_each.h
-tests_kernels_reduce_SOURCES = tests/kernels_reduce.c tests/kernels_each.h
-tests_kernels_unpack_SOURCES = tests/kernels_unpack.c tests/kernels_each.h
-tests_matmul_fault_SOURCES = tests/matmul_fault.c
-tests_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_matmul_staged_SOURCES = tests/matmul_staged.c tests/slow_device.c tests/slow_device.h
-tests_normalize_apart_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_normalize_apart_SOURCES = tests/normalize_apart.c
-tests_options_SOURCES = tests/options.c
-tests_plan_SOURCES = tests/plan.c
-tests_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_progress_SOURCES = tests/progress.c
-tests_random_SOURCES = tests/random.c
-tests_reduce_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_reduce_staged_SOURCES = tests/reduce_staged.c
-tests_statistics_SOURCES = tests/statistics.c
-tests_stream_SOURCES = tests/stream.c
-tests_stream_race_SOURCES = tests/stream_race.c tests/late_device.c tests/late_device.h
+tests_io_cold_SOURCES = tests/io/cold.c tests/io/each.h
+tests_io_describe_describe_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_describe_describe_SOURCES = tests/io/describe/describe.c tests/io/each.h
+tests_io_describe_vds_check_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_describe_vds_check_SOURCES = tests/io/describe/vds_check.c tests/io/each.h
+tests_io_write_output_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_write_output_SOURCES = tests/io/write/output.c tests/io/write/each.h tests/io/each.h
+tests_io_write_output_vfd_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_write_output_vfd_LDFLAGS = -Wl,--wrap=pwrite,--wrap=pread,--wrap=ftruncate,--wrap=malloc
+tests_io_write_output_vfd_SOURCES = tests/io/write/output_vfd.c tests/io/each.h
+tests_io_write_parts_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_write_parts_SOURCES = tests/io/write/parts.c tests/io/write/each.h tests/io/each.h
+tests_io_write_strategy_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_write_strategy_SOURCES = tests/io/write/strategy.c tests/io/write/each.h tests/io/each.h
+tests_io_read_virtual_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_read_virtual_SOURCES = tests/io/read/virtual.c tests/io/read/virtual_make.c tests/io/read/virtual_make.h tests/io/each.h
+tests_io_read_reader_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_read_reader_SOURCES = tests/io/read/reader.c tests/io/each.h
+tests_io_describe_select_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_describe_select_SOURCES = tests/io/describe/select.c tests/io/each.h
+tests_io_bench_benchmark_CPPFLAGS = $(GM_TESTS_HDF5)
+tests_io_bench_benchmark_SOURCES = tests/io/bench/benchmark.c tests/io/each.h
+tests_kernels_matmul_finish_SOURCES = tests/kernels/matmul/finish.c tests/kernels/each.h
+tests_kernels_move_flip_SOURCES = tests/kernels/move/flip.c tests/kernels/each.h
+tests_kernels_normalize_histogram_SOURCES = tests/kernels/normalize/histogram.c tests/kernels/each.h
+tests_kernels_normalize_normalize_SOURCES = tests/kernels/normalize/normalize.c tests/kernels/each.h
+tests_kernels_matmul_probe_SOURCES = tests/kernels/matmul/probe.c tests/kernels/each.h
+tests_kernels_matmul_product_SOURCES = tests/kernels/matmul/product.c tests/kernels/each.h
+tests_kernels_reduce_reduce_SOURCES = tests/kernels/reduce/reduce.c tests/kernels/each.h
+tests_kernels_matmul_unpack_SOURCES = tests/kernels/matmul/unpack.c tests/kernels/each.h
+tests_src_caps_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_caps_SOURCES = tests/src/caps.c $(command_sources)
+tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
+tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_map_SOURCES = tests/src/map.c
+tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
+tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
+tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c tests/src/slow_device.c tests/src/slow_device.h
+tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
+tests_src_options_SOURCES = tests/src/options.c
+tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c
+tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_progress_SOURCES = tests/src/progress.c
+tests_base_types_dtype_SOURCES = tests/base/types/dtype.c
+tests_base_memory_SOURCES = tests/base/memory.c
+tests_base_file_leftover_SOURCES = tests/base/file/leftover.c tests/base/file/each.h
+tests_base_file_new_file_SOURCES = tests/base/file/new_file.c tests/base/file/each.h
+tests_base_random_SOURCES = tests/base/random.c
+tests_base_range_SOURCES = tests/base/range.c
+tests_base_stop_SOURCES = tests/base/stop.c
+tests_base_text_escape_SOURCES = tests/base/text/escape.c
+tests_base_wide_SOURCES = tests/base/wide.c
+tests_src_reduce_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_reduce_staged_SOURCES = tests/src/reduce/staged.c
+tests_base_statistics_SOURCES = tests/base/statistics.c
+tests_src_stream_ring_plan_SOURCES = tests/src/stream/ring_plan.c
+tests_src_stream_share_SOURCES = tests/src/stream/share.c
+tests_src_stream_slot_SOURCES = tests/src/stream/slot.c
+tests_src_stream_stream_SOURCES = tests/src/stream/stream.c
+tests_src_stream_stream_race_SOURCES = \
+	tests/src/stream/stream_race.c \
+	tests/src/stream/checked_program.c \
+	tests/src/stream/checked_program.h \
+	tests/src/stream/late_device.c \
+	tests/src/stream/late_device.h
+tests_src_stream_workers_LDFLAGS = -Wl,--wrap=pthread_create
+tests_src_stream_workers_SOURCES = tests/src/stream/workers.c
 
 # tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time limit.
 TEST_EXTENSIONS = .t .np2 .np3 .np4 .np8

@@ -1,7 +1,8 @@
 /* tap.h - results of tests in TAP, the Test Anything Protocol: "ok 1 - what was tested" on stdout.
  *
- * Under mpirun every rank may call these functions, in the same order or not: only rank 0 speaks TAP. A failure on another rank goes
- * to stderr and into that rank's exit status, which mpirun hands on, so that the test as a whole fails. */
+ * Under mpirun every rank may call these functions, in the same order or not: only rank 0 speaks TAP. A failure on
+ * another rank goes to stderr and into that rank's exit status, which mpirun hands on, so that the test as a whole
+ * fails. */
 #ifndef GM_TESTS_TAP_H
 #define GM_TESTS_TAP_H
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""bench file: every way of reading and writing has its row, nothing is written but the results, nothing stays; what it refuses."""
+"""bench file: each strategy of reading and writing has a row, the input is not written, no file is left; invalid
+options are refused."""
 import json
 import os
 import signal
@@ -15,35 +16,40 @@ rng = np.random.default_rng(1)
 os.mkdir("in")
 os.mkdir("out")
 gm.write("in/plain.h5", A=rng.random((200, 3001), dtype="f4"))
-gm.write("in/packed.h5", {"chunks": (16, 64, 64), "compression": "gzip", "shuffle": True}, images=rng.integers(0, 99, (40, 64, 64), dtype="u2"))
+gm.write("in/packed.h5", {"chunks": (16, 64, 64), "compression": "gzip", "shuffle": True},
+         images=rng.integers(0, 99, (40, 64, 64), dtype="u2"))
 gm.write("in/two.h5", A=np.ones((4, 4)), B=np.ones((4, 4)))
 
 
 def rows_of(name, ranks=1, device="cpu"):
     before = gm.state("in")
-    ran = gm.run(f"bench file {name} --device {device} --threads 3 --shapes 1M -o out --json r.json", ranks=ranks, limit=120)
+    ran = gm.run(f"bench file {name} --device {device} --threads 3 --shapes 1M -o out --json r.json", ranks=ranks,
+                 limit=120)
     if not gm.ok(ran.code == 0 and not ran.errors, f"{name}, {device}, {ranks} ranks", ran):
         return
     with open("r.json") as file:
         rows = json.load(file)["rows"]
-    gm.ok(all(r["test"] == "file" and r["median_s"] > 0 and r["rate"] > 0 and r["unit"] == "GB/s" and r["spread"] >= 0 for r in rows),
-          f"{name}: figures", rows)
-    gm.ok({r["threads"] for r in rows if r["variant"].startswith("memory")} == {1, 2, 3}, f"{name}: memory by 1, 2 and 3 threads", rows)
-    heats = ["warm"] if "nothing is read cold" in ran.err else ["warm", "cold"]
-    for heat in heats:
-        found = {(r["kernel"], r["threads"]) for r in rows if r["cache"] == heat and r["variant"].startswith("read")}
+    gm.ok(all(r["test"] == "file" and r["median_s"] > 0 and r["rate"] > 0 and r["unit"] == "GB/s" and r["spread"] >= 0
+              for r in rows), f"{name}: figures", rows)
+    gm.ok({r["threads"] for r in rows if r["variant"].startswith("memory")} == {1, 2, 3},
+          f"{name}: memory by 1, 2 and 3 threads", rows)
+    caches = ["warm"] if "no cold reads" in ran.err else ["warm", "cold"]
+    for cache in caches:
+        found = {(r["kernel"], r["threads"]) for r in rows if r["cache"] == cache and r["variant"].startswith("read")}
         wanted = {(way, n) for way in READ for n in (1, 3)} - {("H5Dread", 3)} | {("pread", 2)}
         missing = wanted - found - {("O_DIRECT", 1), ("O_DIRECT", 3)} # not on every file system
-        gm.ok(not missing, f"{name}: every way of reading, {heat}", missing, ran)
-        ring = {r["threads"] for r in rows if r["cache"] == heat and r["variant"].startswith("device" if device == "cuda" else "ring")}
-        gm.ok(ring == {1, 3}, f"{name}: through the ring, {heat}", ran)
-    for heat in ("warm", "cold"):
-        found = {r["kernel"] for r in rows if r["cache"] == heat and r["variant"].startswith("write")}
+        gm.ok(not missing, f"{name}: each strategy of reading, {cache}", missing, ran)
+        kind = "device" if device == "cuda" else "ring"
+        ring = {r["threads"] for r in rows if r["cache"] == cache and r["variant"].startswith(kind)}
+        gm.ok(ring == {1, 3}, f"{name}: through the ring, {cache}", ran)
+    for cache in ("warm", "cold"):
+        found = {r["kernel"] for r in rows if r["cache"] == cache and r["variant"].startswith("write")}
         missing = [way for way in WRITE if way not in found and f"'{way}'" not in ran.err]
-        gm.ok(not missing, f"{name}: every way of writing, {heat}", missing, ran)
+        gm.ok(not missing, f"{name}: each strategy of writing, {cache}", missing, ran)
     copies = [r for r in rows if r["variant"].startswith("copy")]
-    gm.ok(bool(copies) == (device == "cuda"), f"{name}: links of a device of its own", copies)
-    gm.ok(gm.state("in") == before and not os.listdir("out"), f"{name}: nothing was written to it, nothing stays", os.listdir("out"))
+    gm.ok(bool(copies) == (device == "cuda"), f"{name}: transfers of a device with its own memory", copies)
+    gm.ok(gm.state("in") == before and not os.listdir("out"), f"{name}: the input is unchanged, no file is left",
+          os.listdir("out"))
 
 
 for device in gm.devices():
@@ -54,9 +60,10 @@ rows_of("in/plain.h5:A", ranks=2)
 os.chdir("in")
 before = gm.state()
 ran = gm.run("bench copy file plain.h5 --device cpu --shapes 1M")
-gm.ok(ran.code == 2 and "of which test" in ran.err, "--shapes with two tests", ran)
+gm.ok(ran.code == 2 and "exactly one test" in ran.err, "--shapes with two tests", ran)
 ran = gm.run("bench file plain.h5 --device cpu --shapes 64K --threads 1")
-gm.ok(ran.code == 0 and gm.state() == before, "beside the file: nothing stays", gm.difference(before, gm.state()))
+gm.ok(ran.code == 0 and gm.state() == before, "new files in the folder of the input: no file is left",
+      gm.difference(before, gm.state()))
 
 child = gm.start(gm.command_line("bench file plain.h5 --device cpu --shapes 1G"))
 deadline = time.monotonic() + 30
@@ -64,22 +71,23 @@ while child.poll() is None and time.monotonic() < deadline and "write" not in ch
     pass
 child.send_signal(signal.SIGTERM)
 ran = gm.finish(child, 30)
-gm.ok(ran.code == 75 and len(ran.errors) == 1, "a signal in the middle of writing: exit 75", ran)
-gm.ok(gm.state() == before, "nothing stays then, either", gm.difference(before, gm.state()))
+gm.ok(ran.code == 75 and len(ran.errors) == 1, "a signal during writing: exit 75", ran)
+gm.ok(gm.state() == before, "no file is left after a signal", gm.difference(before, gm.state()))
 
-for arguments, code, pattern in (("bench file", 2, "of which file"), ("bench file none.h5", 3, "none.h5"), ("bench file plain.h5:/B", 3, "/B"),
-                                 ("bench file two.h5", 3, "/A"), ("bench file plain.h5 -o none/x", 4, "none/x"),
-                                 ("bench file plain.h5 --shapes 0", 2, "--shapes '0'"), ("bench file plain.h5 --shapes x", 2, "--shapes 'x'"),
-                                 ("bench copy -o x", 2, "--output 'x'"), ("bench file plain.h5 -o /proc/x", 4, "/proc/x"),
-                                 ("bench file plain.h5 --host-memory 100K", 5, "memory")):
+for arguments, code, pattern in (
+        ("bench file", 2, "needs a FILE"), ("bench file none.h5", 3, "none.h5"), ("bench file plain.h5:/B", 3, "/B"),
+        ("bench file two.h5", 3, "/A"), ("bench file plain.h5 -o none/x", 4, "none/x"),
+        ("bench file plain.h5 --shapes 0", 2, "--shapes '0'"), ("bench file plain.h5 --shapes x", 2, "--shapes 'x'"),
+        ("bench copy -o x", 2, "--output 'x'"), ("bench file plain.h5 -o /proc/x", 4, "/proc/x"),
+        ("bench file plain.h5 --host-memory 100K", 5, "memory")):
     ran = gm.run(f"{arguments} --device cpu")
     gm.ok(ran.code == code and len(ran.errors) == 1 and pattern in ran.errors[0], f"refused: {arguments}", ran)
 if os.geteuid() == 0:
-    gm.skip("a folder that is read-only", "root may write to it")
+    gm.skip("a read-only folder", "root may write to it")
 else:
     os.chmod(".", 0o555)
     ran = gm.run("bench file plain.h5 --device cpu")
     os.chmod(".", 0o755)
-    gm.ok(ran.code == 4 and len(ran.errors) == 1, "a folder that is read-only", ran)
-gm.ok(gm.state() == before, "nothing was left behind", gm.difference(before, gm.state()))
+    gm.ok(ran.code == 4 and len(ran.errors) == 1, "a read-only folder", ran)
+gm.ok(gm.state() == before, "no file is left after an error", gm.difference(before, gm.state()))
 gm.done()

@@ -1,11 +1,11 @@
-"""What the tests of the program share: TAP, running gpumem-run as a user would, files to run it on.
+"""Shared by the tests of the program: TAP, running gpumem-run as a user would, files to run it on.
 
 A test is a script x.t: it imports this module, works in a folder of its own (the working directory, removed at the end), reports with
 ok() and skip(), and ends with done(). It runs under tests/launch and as it is; then these say what launch says otherwise:
 
     GPUMEM_RUN           the program (default: gpumem-run on PATH)
     MPIRUN, PYTHON       the launcher; a Python with h5py and numpy
-    GPUMEM_TEST_DATA     folder of real files (default: ../shared/data beside the sources)
+    GPUMEM_TEST_DATA     folder of real files (default: ../shared/data next to the sources)
     GPUMEM_TEST_DEVICE   not empty: this kind of device only
     GPUMEM_TEST_REQUIRE  "cuda": a failure without a GPU, instead of a skip
 """
@@ -163,11 +163,45 @@ def words(arguments):
     return shlex.split(arguments) if isinstance(arguments, str) else [str(word) for word in arguments]
 
 
-def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False):
+def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):
+    """environment: variables of the program alone, not of mpirun: gm.fault()."""
     command = [program or PROGRAM, *words(arguments)]
+    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
     if ranks > 1 or mpirun:
-        command = [MPIRUN, "-np", str(ranks), "--oversubscribe", "--timeout", str(limit), *command]
-    return command
+        exported = [word for setting in settings for word in ("-x", setting)]
+        return [MPIRUN, "-np", str(ranks), "--oversubscribe", "--timeout", str(limit), *exported, *command]
+    return ["env", *settings, *command] if settings else command
+
+
+FAULT = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), "tests/preload/fault.so")
+
+
+def need_fault():
+    """Ends the test where there is no library that fails calls."""
+    if not os.path.exists(FAULT) or not os.path.getsize(FAULT):
+        skip_all(f"{FAULT} could not be built here")
+
+
+def fault(spec="", **settings):
+    """The environment of a run whose calls fail by tests/preload/fault.c: "KIND:N:RANK:ACTION"; log=FILE, callers=NAMES, under=FOLDER,
+    start=POINT (GPUMEM_FAULT_FROM)."""
+    names = {"log": "LOG", "callers": "CALLERS", "under": "UNDER", "start": "FROM"}
+    given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value for key, value in settings.items()}
+    return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec, "OMPI_MCA_ess_singleton_isolated": "1"} | given
+
+
+def struck(log, rank=0):
+    """What the log of a rank says: the calls that were struck, and the number of calls of each kind."""
+    calls, counts = [], {}
+    if os.path.exists(f"{log}.{rank}"):
+        with open(f"{log}.{rank}") as file:
+            for line in file:
+                word = line.split()
+                if word[0] == "struck":
+                    calls.append(line.strip())
+                else:
+                    counts[word[1]] = int(word[2])
+    return calls, counts
 
 
 _children = set() # what start() started and finish() has not waited for
@@ -211,10 +245,10 @@ def finish(child, limit, started=None):
     return Run(child.args, child.returncode if code == 0 else None, out, err, time.monotonic() - started)
 
 
-def run(arguments, ranks=1, limit=60, program=None, mpirun=False):
+def run(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):
     """gpumem-run with these arguments (a string is split as a shell does), alone for one rank, else under mpirun."""
     started = time.monotonic()
-    return finish(start(command_line(arguments, ranks, limit, program, mpirun)), limit, started)
+    return finish(start(command_line(arguments, ranks, limit, program, mpirun, environment)), limit, started)
 
 
 def wrapper(name, body):
@@ -251,7 +285,7 @@ def absence(kind):
 
 
 def faults_of_refusal(ran, code, pattern, limit=10):
-    """What is wrong with the way a run was refused: its exit code, its time, its one message."""
+    """The faults in the way a run was refused: its exit code, its time, its one message."""
     faults = []
     if ran.code != code:
         faults.append(f"exit code {ran.code}, expected {code}")
@@ -301,11 +335,11 @@ def state(folder="."):
 
 
 def difference(before, after):
-    """What changed from one state to another, in words."""
+    """The changes from one state to another, in words."""
     return [f"{path}: {'is new' if path not in before else 'is gone' if path not in after else 'was changed'}"
             for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
 
 
 def integers(rng, shape, low=-4, high=5, dtype="f8"):
-    """Small whole numbers: products of them are exact in every precision."""
+    """Small integers: products of them are exact in every precision."""
     return rng.integers(low, high, shape).astype(dtype)

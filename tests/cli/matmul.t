@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Products as a user makes them, against NumPy: shapes, types, storage, selections, precisions, options, what is left behind."""
+"""Products as a user makes them, against NumPy: shapes, types, storage, selections, precisions, options, files left."""
 import itertools
 import json
 import os
@@ -233,6 +233,20 @@ def not_finite():
     gm.write("ab.h5", A=a, B=b)
     with np.errstate(invalid="ignore"):
         product("NaN and infinity go through", a @ b, "ab.h5")
+    for dtype in ("f4", "f8"): # NaN of either sign, from inputs and from inf - inf, in one leaf or in two that different ranks have
+        a = np.zeros((4, 5000), dtype)
+        a[0, 0], a[1, 4999], a[2, [0, 1]], a[3, [0, 4999]] = np.nan, -np.nan, (np.inf, -np.inf), (np.inf, -np.inf)
+        gm.write("ab.h5", A=a, B=np.ones((5000, 3), dtype))
+        bits = set()
+        for grid, ranks in (("1x1x1", 1), ("1x1x2", 2)):
+            product(f"NaN of {dtype}, --grid {grid}", np.full((4, 3), np.nan), f"ab.h5 --grid {grid}", ranks, dtype)
+            bits |= {c.tobytes() for c in gm.read("c.h5").ravel()}
+        gm.ok(len(bits) == 1, f"{device}: all NaN of {dtype} have the same bits", bits)
+    gm.write("ab.h5", A=np.full((5, 6), 1e200), B=np.full((6, 4), 1e-190))
+    product("a finite product of huge elements", np.full((5, 4), 6e10), "ab.h5 --report r.json", bound=1e-14)
+    with open("r.json") as file:
+        verification = json.load(file)["verification"]
+    gm.ok("squares of elements overflow" in verification["outcome"] and not verification["passed"], f"{device}: which is not checked, and why", verification)
     gm.write("ab.h5", A=np.full((9, 1), 300.0), B=np.full((1, 9), 300.0))
     product("overflow of --type f16 gives infinity", np.full((9, 9), np.inf), "ab.h5 --type f16", dtype="f2")
 
@@ -260,11 +274,11 @@ def outputs():
     ran = gm.run(f"matmul else/where/input.data.h5 --device {device}", 2)
     made = os.listdir("else/where")
     gm.ok("input.data.matmul.h5" in made and np.array_equal(gm.read("else/where/input.data.matmul.h5"), a @ b),
-          f"{device}: the default name, beside the input", ran, *made)
+          f"{device}: the default name, in the folder of the input", ran, *made)
 
 
 def words():
-    """What a person and other programs are told."""
+    """Messages, report, attributes and help."""
     a = gm.integers(rng, (64, 64))
     gm.write("ab.h5", A=a, B=a + 1)
     before = gm.state()
@@ -278,7 +292,7 @@ def words():
     before = gm.state()
     ran = gm.run(f"matmul ab.h5 --device {device} -o planned.h5 --plan", 2)
     gm.ok(ran.code == 0 and ran.out and gm.state() == before, f"{device}: --plan touches nothing", ran, *gm.difference(before, gm.state()))
-    gm.ok(all(word in ran.out for word in ("grid", "device_memory", "host_memory", "expected_time")), f"{device}: --plan tells its plan", ran)
+    gm.ok(all(word in ran.out for word in ("grid", "device_memory", "host_memory", "expected_time")), f"{device}: --plan prints the plan", ran)
     before = gm.state()
     ran = gm.run(f"matmul nofile.h5 --device {device} --plan")
     gm.ok(ran.code == 3 and gm.state() == before, f"{device}: --plan of what cannot be", ran)
@@ -286,10 +300,10 @@ def words():
 
 def provenance():
     with h5py.File("said.h5", "r") as f:
-        told = {name: str(value) for name, value in f["C"].attrs.items()}
+        attributes = {name: str(value) for name, value in f["C"].attrs.items()}
     for name, word in (("operation", "matmul"), ("version", "."), ("command", "--alpha 2"), ("options", "alpha"), ("inputs", "ab.h5"),
                        ("precision", "fp64"), ("verification", "passed"), ("verification_residual", "."), ("verification_threshold", ".")):
-        gm.ok(word in told.get(name, ""), f"{device}: the output says its {name}", told)
+        gm.ok(word in attributes.get(name, ""), f"{device}: the output says its {name}", attributes)
 
 
 REPORT = """operation version command started init_s wall_s sync_s exit ranks hosts devices inputs output options plan phases peak_host_bytes
@@ -319,7 +333,7 @@ def report():
     gm.ok(not wrong, f"{device}: --report has the right numbers", *wrong)
     verification = r.get("verification") or {}
     gm.ok(verification.get("passed") is True and 0 <= verification.get("residual", 1) <= verification.get("threshold", 0) < 1e-9,
-          f"{device}: --report tells of the check", verification)
+          f"{device}: --report has the check", verification)
 
 
 def help_and_version():

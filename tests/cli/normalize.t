@@ -43,7 +43,7 @@ def same(a, b):
 
 def check(title, arguments, want, ranks=1, bound=None):
     """want: what the oracle gives. bound: relative error that is allowed; None: equal."""
-    ran, told = run(arguments, ranks)
+    ran, reported = run(arguments, ranks)
     if ran.code != 0:
         return gm.ok(False, f"{device}: {title}", ran)
     y, (expected, counts) = gm.read("out.h5", "/x"), want
@@ -52,10 +52,10 @@ def check(title, arguments, want, ranks=1, bound=None):
     else:
         with np.errstate(all="ignore"):
             good = y.dtype == expected.dtype and np.allclose(y.astype("f8"), expected.astype("f8"), rtol=bound, atol=bound, equal_nan=True)
-    marked = told.get("constant", told.get("zero_denominators"))
-    counted = bound is not None or (told["clipped"], told["nan"], marked) == (counts["clipped"], counts["nan"], counts["marked"])
+    marked = reported.get("constant", reported.get("zero_denominators"))
+    counted = bound is not None or (reported["clipped"], reported["nan"], marked) == (counts["clipped"], counts["nan"], counts["marked"])
     differ = np.flatnonzero(y.ravel() != expected.ravel())[:3] if y.shape == expected.shape else []
-    return gm.ok(good and counted, f"{device}: {title}", ran, told, counts, [(int(i), y.ravel()[i], expected.ravel()[i]) for i in differ])
+    return gm.ok(good and counted, f"{device}: {title}", ran, reported, counts, [(int(i), y.ravel()[i], expected.ravel()[i]) for i in differ])
 
 
 def codes():
@@ -86,14 +86,14 @@ def types():
 
 
 def percentiles():
-    """The very numbers of numpy.percentile: an output in float64 is told them."""
+    """The numbers of numpy.percentile, in the results of an output in float64."""
     for dtype in TYPES:
         x = stack(dtype, (3, 77, 61))
         gm.write("in.h5", x=x)
         for low, high in ((1, 99), (0, 100), (33.3, 33.4)):
             want = [oracle.percentile(x, p) for p in (low, high)]
-            ran, told = run(f"--method percentile --low {low} --high {high} --type f64 --threads 2")
-            got = (told.get("sub"), told.get("factor"))
+            ran, reported = run(f"--method percentile --low {low} --high {high} --type f64 --threads 2")
+            got = (reported.get("sub"), reported.get("factor"))
             gm.ok(want[0] == want[1] or got == (want[0], 1 / (want[1] - want[0])), f"{device}: percentiles {low} and {high} of {dtype}", want, got, ran)
 
 
@@ -128,6 +128,38 @@ def special():
     check("a constant stack, zscore", "--method zscore", oracle.normalize(np.full((3, 4, 4), 9, "u2"), "zscore"))
 
 
+def wide_spans():
+    """Ends that are further apart than the arithmetic goes, and infinities."""
+    x = np.array([[-3e38, 0, 1e38, 3e38], [-1, 0, 1, 2]], "f4")
+    gm.write("in.h5", x=x)
+    got = gm.read("out.h5", "/x") if run("")[0].code == 0 else x
+    gm.ok(np.allclose(got[0], [0, 1 / 2, 2 / 3, 1], 1e-6), f"{device}: float32 from -3e38 to 3e38", got)
+    for per in ("stack", "frame", "pixel"):
+        for arguments in ("", "--type u8", "--type f64", "--range 2,5"):
+            out = {"--type u8": "u1", "--type f64": "f8"}.get(arguments)
+            check(f"float32 from -3e38 to 3e38, minmax per {per} {arguments}", f"--per {per} {arguments}",
+                  oracle.normalize(x, per=per, out=out, range=(2, 5) if "range" in arguments else None), 1 if per == "stack" else 2)
+    check("float32 from -3e38 to 3e38, percentile", "--method percentile --low 0 --high 100", oracle.normalize(x, "percentile", low=0, high=100))
+    check("a range of floats of 6e38", "--range=-3e38,3e38", oracle.normalize(x, range=(-3e38, 3e38)))
+    y = np.array([[-1.7e308, 0, 1e308, 1.7e308], [-1, 0, 1, 2]])
+    gm.write("in.h5", x=y)
+    got = gm.read("out.h5", "/x") if run("")[0].code == 0 else y
+    gm.ok(np.allclose(got[0], [0, 1 / 2, 2.7 / 3.4, 1], 1e-15), f"{device}: float64 from -1.7e308 to 1.7e308", got)
+    for per in ("stack", "frame", "pixel"):
+        for arguments in ("", "--type u16", "--type f32"):
+            check(f"float64 from -1.7e308 to 1.7e308, minmax per {per} {arguments}", f"--per {per} {arguments}",
+                  oracle.normalize(y, per=per, out={"--type u16": "u2", "--type f32": "f4"}.get(arguments)))
+    check("float64 from -1.7e308 to 1.7e308, percentile", "--method percentile --low 0 --high 100", oracle.normalize(y, "percentile", low=0, high=100))
+    ran, _ = run("--range=-1.7e308,1.7e308")
+    gm.ok(ran.code == 2 and "difference" in ran.err, f"{device}: ends of a range whose difference overflows are refused", ran)
+    for least, most in ((-np.inf, 3), (1, np.inf), (-np.inf, np.inf)):
+        z = np.array([[least, 1, 2, most]], "f4")
+        gm.write("in.h5", x=z)
+        got = gm.read("out.h5", "/x") if run("--range 2,5")[0].code == 0 else z
+        gm.ok(np.array_equal(np.isnan(got), np.isinf(z)) and (got[np.isfinite(z)] == 2).all(), f"{device}: only infinite elements become NaN, {z[0]}", got)
+        check(f"{z[0]}, minmax", "", oracle.normalize(z))
+
+
 def flats():
     x = RNG.integers(0, 60000, (6, 7, 11)).astype("u2")
     flat = RNG.integers(40000, 60000, (5, 7, 11)).astype("u2")
@@ -147,10 +179,33 @@ def flats():
     check("flatfield in float64", f"{fields} --type f64", oracle.flatfield(x, flat, dark, "f8"))
     check("flatfield with logarithm", f"{fields} --log", oracle.flatfield(x, flat, dark, log=True))
     check("flatfield with logarithm in float64", f"{fields} --log --type f64", oracle.flatfield(x, flat, dark, "f8", log=True), bound=1e-15)
+    floats, darks = flat.astype("f4"), dark.astype("f8")
+    floats[1, 0, :4] = floats[2, 0, 2:6] = floats[:, 4, 5] = darks[0, 4] = darks[:, 5, 1] = np.nan
+    floats[0, 6, :2] = np.inf, -np.inf
+    gm.write("nan.h5", flat=floats, dark=darks, frame=floats[1])
+    for ranks in (1, 3):
+        check(f"flatfield, NaN in the fields, {ranks} ranks", "--method flatfield --flat nan.h5:/flat --dark nan.h5:/dark",
+              oracle.flatfield(x, floats, darks), ranks)
+    check("flatfield, NaN in a single frame", "--method flatfield --flat nan.h5:/frame --type i16", oracle.flatfield(x, floats[1], out="i2"))
     gm.write("in.h5", x=x[0])
     want, counts = oracle.flatfield(x[:1], flat, dark)
     for ranks in (1, 2):
         check(f"flatfield of a single image, {ranks} ranks", fields, (want[0], counts), ranks)
+    gm.write("in.h5", x=x[:, 0])
+    gm.write("line.h5", x=flat[:, 0])
+    line = x[:1, 0]
+    gm.write("in.h5", x=line)
+    gm.write("line.h5", stack=flat[:, :1], image=flat[:1, 0], frame=flat[0, 0], lines=flat[:, 0])
+    for name, fields in (("stack", flat[:, 0]), ("image", flat[0, 0]), ("frame", flat[0, 0]), ("lines", flat[:, 0])):
+        check(f"flatfield of an image of one line, {name}", f"--method flatfield --flat line.h5:/{name} --dark line.h5:/stack",
+              oracle.flatfield(line, fields, flat[:, 0]))
+    for shape, fields in (((0, 7, 11), (7, 11)), ((0, 7, 11), (5, 7, 11)), ((0, 7, 11), (0, 7, 11)), ((0, 11), (5, 11)), ((0, 11), (0, 11)),
+                          ((3, 0, 4), (0, 4)), ((3, 0, 4), (2, 0, 4)), ((4, 0), (0,)), ((4, 0), (4, 0))):
+        gm.write("in.h5", x=np.zeros(shape, "u2"))
+        gm.write("none.h5", flat=np.ones(fields))
+        for ranks in (1, 2):
+            check(f"flatfield of an empty stack, {shape} by {fields}, {ranks} ranks", "--method flatfield --flat none.h5 --dark none.h5",
+                  (np.zeros(shape, "f4"), {"clipped": 0, "nan": 0, "marked": 0}), ranks)
     gm.write("in.h5", x=x[:, 0])
     gm.write("line.h5", x=flat[:, 0])
     check("flatfield of lines", "--method flatfield --flat line.h5", oracle.flatfield(x[:, 0], flat[:, 0]))
@@ -165,7 +220,7 @@ def shapes():
             check(f"shape {shape} per {per}", f"--per {per}", want, 1 + len(shape) % 3)
     x = stack("i2", (8, 10, 12))
     gm.write("in.h5", x=x)
-    ran, told = run("", name="in.h5:/x[1:7:2,3,::3]")
+    ran, reported = run("", name="in.h5:/x[1:7:2,3,::3]")
     gm.ok(ran.code == 0 and same(gm.read("out.h5", "/x"), oracle.normalize(x[1:7:2, 3, ::3])[0]), f"{device}: a selection", ran)
 
 
@@ -177,7 +232,7 @@ def attributes():
         d.attrs.create("words", ["a", "longer"], dtype=h5py.string_dtype())
         d.attrs["reference"] = d.ref
     for more in ("", "--chunk 2,9,13 --deflate 1", "--output-layout parts"):
-        ran, told = run(more)
+        ran, reported = run(more)
         with h5py.File("out.h5") as file:
             a = file["deep/er/x"].attrs
             good = (a["units"] == "counts" and np.array_equal(a["numbers"], np.arange(6.0).reshape(2, 3)) and list(a["words"]) == ["a", "longer"]
@@ -193,9 +248,9 @@ def refusals():
     for arguments, code, pattern in (
             ("--method percentile --per pixel", 2, "stack or frame"), ("--low 50 --high 50 --method percentile", 2, "low < high"),
             ("--high 101 --method percentile", 2, "low < high"), ("--range 5,1", 2, "the smaller one first"), ("--range 5", 2, "LO,HI"),
-            ("--range 0,70000", 2, "whole numbers that u16 holds"), ("--range 0.5,7", 2, "whole numbers"), ("--range 0,inf", 2, "LO,HI"),
-            ("--type u7", 2, "--type 'u7'"), ("--method flatfield", 2, "needs --flat"), ("--sub 3", 2, "--sub is no option of --method minmax"),
-            ("--method scale --per frame", 2, "--per is no option"), ("--log", 2, "--log is no option"), ("--flat other.h5", 2, "--flat is no option"),
+            ("--range 0,70000", 2, "integers that u16 holds"), ("--range 0.5,7", 2, "integers that u16"), ("--range 0,inf", 2, "LO,HI"),
+            ("--type u7", 2, "--type 'u7'"), ("--method flatfield", 2, "needs --flat"), ("--sub 3", 2, "--sub is not an option of --method minmax"),
+            ("--method scale --per frame", 2, "--per is not an option"), ("--log", 2, "--log is not an option"), ("--flat other.h5", 2, "--flat is not an option"),
             ("--method flatfield --flat other.h5", 3, "other.h5:/x is 5x9x12, expected one frame"),
             ("--method flatfield --flat in.h5 --dark other.h5", 3, "other.h5:/x is 5x9x12"), ("--method flatfield --flat no.h5", 3, "no.h5"),
             ("--round up", 2, "nearest-even|half-up|truncate"), ("--method best", 2, "minmax"), ("--chunk 1,2", 2, "--chunk"),
@@ -226,5 +281,5 @@ def small_memory():
 
 
 for device in gm.devices():
-    gm.together([codes, types, percentiles, special, flats, shapes, attributes, refusals, small_memory])
+    gm.together([codes, types, percentiles, special, wide_spans, flats, shapes, attributes, refusals, small_memory])
 gm.done()

@@ -11,7 +11,7 @@ from gm import np
 SHAPE = (23, 41, 211)
 CONFIGURATIONS = ((2, ""), (3, "--piece 20000 --depth 3"), (5, "--threads 1 --piece 7000"), (1, "--threads 3 --piece 100K"), (1, "--host-memory 700K --threads 1"),
                   (2, "--chunk 4,20,100 --deflate 1 --shuffle"), (3, "--output-layout parts --threads 2"))
-# What is asked for, the type, how it is stored.
+# Options, type, storage.
 CASES = (("", "u2", {}), ("--method zscore", "f4", {}), ("--method zscore --per frame", "f4", {"chunks": (1, 41, 211), "compression": "gzip"}),
          ("--method zscore --per pixel", "f8", {"chunks": (4, 20, 100), "compression": "gzip", "shuffle": True}),
          ("--per pixel --type u8", "i4", {}), ("--method zscore --per pixel", "u2", {"chunks": (1, 41, 211), "compression": "gzip"}),
@@ -65,10 +65,10 @@ def reduced():
     for ranks in (1, 3):
         ran = gm.run(f"normalize in.h5 -o out.h5 --force --no-sync --report r.json --device {device} --method zscore --type f64", ranks)
         with open("r.json") as file:
-            told = json.load(file)["results"]
+            reported = json.load(file)["results"]
         other = gm.run(f"reduce in.h5 --stat mean,std --device {device}")
         mean, deviation = (float(line.split()[1]) for line in other.out.splitlines())
-        gm.ok((told["sub"], told["factor"]) == (mean, 1 / deviation), f"{device}: mean and deviation are those of reduce, {ranks} ranks", told, other)
+        gm.ok((reported["sub"], reported["factor"]) == (mean, 1 / deviation), f"{device}: mean and deviation are those of reduce, {ranks} ranks", reported, other)
 
 
 def real():

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""One rank of three fails, or a signal comes: all leave together within 10 s, with one exit code and one message, and leave nothing behind.
+"""One rank of three fails, or a signal comes: all end together within 10 s, with one exit code and one message, and no file is left.
 
 Rank 1 is made to fail by the script that starts it: in another folder, where relative names mean other files or none; or under a limit."""
 import os
@@ -14,7 +14,7 @@ RANKS, WITHIN = 3, 10
 rng = np.random.default_rng(5)
 
 
-# --- What rank 1 finds ---
+# --- Failures on rank 1 ---
 
 def make_inputs():
     """The same names in ".", where ranks 0 and 2 work, and below broken/, where rank 1 does; its chunks in the middle are damaged."""
@@ -63,7 +63,7 @@ def matmul_fails():
         leaves(f"{device}: matmul {grid}: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
                f"matmul packed.h5 {how} --piece 200K", ELSEWHERE["broken"])
     leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on",
-           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --device {device}", ELSEWHERE["nothing"])
+           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --output-layout parts --device {device}", ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
     if device != "cpu": # CUDA reserves more address space than a limit on it could allow
@@ -97,8 +97,86 @@ def others_fail():
     leaves("compare: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/B plain.h5:/B", ELSEWHERE["broken"])
     leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A",
            ELSEWHERE["broken"])
-    leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on", "gen matrices here/g.h5 --size 500", ELSEWHERE["nothing"])
+    leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on", "gen matrices here/g.h5 --size 500 --output-layout parts", ELSEWHERE["nothing"])
     leaves("gen: one rank may not write so much", 4, r"g\.h5.*File too large.*rank 1 on", "gen matrices g.h5 --size 2000", SMALL_FILES)
+
+
+# --- A rank without memory, without threads, with an MPI that fails ---
+
+LACKING = {"no memory": gm.fault("malloc:1+:1", start="init"), "no thread": gm.fault("thread:1+:1")}
+
+
+ATTRIBUTES = {"one", "two", "three"}
+
+
+def make_small():
+    x = rng.integers(0, 4000, (24, 10, 9)).astype("u2")
+    gm.write("small.h5", storage=dict(chunks=(1, 10, 9), compression="gzip"), x=x)
+    with h5py.File("small.h5", "r+") as file:
+        file["x"].attrs.update({name: np.arange(5) for name in ATTRIBUTES})
+    gm.write("fields.h5", flat=x[:3], dark=x[3])
+    gm.write("factors.h5", A=gm.integers(rng, (40, 30)), B=gm.integers(rng, (30, 20)))
+
+
+def lacks(arguments, code=5, pattern="memory|thread", lacking=None, ranks=RANKS):
+    """Rank 1 alone, from the start of MPI on: all end with the code, and nothing is left."""
+    for what, environment in (lacking or LACKING).items():
+        before = gm.state()
+        ran = gm.run(arguments, ranks, 30, environment=environment)
+        faults = gm.faults_of_refusal(ran, code, f"({pattern}).*rank 1 on", WITHIN) if code else [f"exit {ran.code}"] if ran.code else []
+        after = gm.state()
+        faults += gm.difference(before, after) if code else []
+        for path in after.keys() - before.keys():
+            if os.path.isfile(path):
+                os.remove(path)
+        gm.ok(not faults, f"{arguments.split(' ')[0]}: {what} on one rank ({code}): {arguments}", *faults, ran)
+
+
+def without_memory():
+    make_small()
+    for arguments in ("matmul factors.h5 -o c.h5", "reduce small.h5:/x --axis pixel --stat sum,min -o c.h5", "flip small.h5:/x --axis 0 -o c.h5",
+                      "normalize small.h5:/x --method flatfield --flat fields.h5:/flat --dark fields.h5:/dark -o c.h5",
+                      "normalize small.h5:/x --method percentile -o c.h5", "gen stack c.h5 --size 9", "compare small.h5:/x small.h5:/x"):
+        lacks(f"{arguments} --device cpu --threads 2 -q")
+    for n in (7, 8): # the names of its datasets
+        ran = gm.run("info small.h5", environment=gm.fault(f"malloc:{n}+:0"))
+        gm.ok(not gm.faults_of_refusal(ran, 5, "memory"), f"info of a file: no memory from allocation {n} on (5)", ran)
+    lacks("reduce small.h5:/x --device cpu", lacking={"no memory": LACKING["no memory"]})
+
+
+def is_whole(made):
+    if not os.path.exists(made) or made == "r.json":
+        return os.path.exists(made)
+    with h5py.File(made, "r") as file:
+        return ATTRIBUTES | {"operation", "command", "options", "inputs"} <= set(file["x"].attrs) | set(file.attrs)
+
+
+def without_memory_in_libraries():
+    """jansson leaves out what it has no memory for; without memory hwloc has no binding to give."""
+    make_small()
+    for arguments, made in (("flip small.h5:/x --axis 0 -o c.h5", "c.h5"), ("compare small.h5:/x small.h5:/x --report r.json", "r.json")):
+        arguments += " -q --device cpu --threads 2"
+        gm.run(arguments, environment=gm.fault(log="log"))
+        last, faults = gm.struck("log")[1]["malloc"], []
+        os.remove(made)
+        for n in range(last - 45, last + 1, 3): # memory for the attributes of the output and for the entries of the report
+            ran = gm.run(arguments, environment=gm.fault(f"malloc:{n}:0"))
+            faults += [] if ran.code == (0 if is_whole(made) else 5) else [n, ran]
+            os.path.exists(made) and os.remove(made)
+        gm.ok(last > 60 and not faults, f"{arguments}: no memory at the end: all of {made} (0), or nothing (5)", *faults)
+    lacks("flip small.h5:/x --axis 0 -o c.h5 -q --device cpu --threads 2", 0, lacking={"no memory for hwloc": gm.fault("malloc:1+:1", start="init", callers="hwloc")})
+
+
+def mpi_fails():
+    make_small()
+    for n in (2, 7, 12, 20, 27):
+        ran = gm.run("reduce small.h5:/x --axis pixel --stat sum,min -o c.h5 -q --device cpu --threads 2", RANKS, 30,
+                     environment=gm.fault(f"mpi:{n}:1", log="log"))
+        struck = gm.struck("log", 1)[0]
+        faults = gm.faults_of_refusal(ran, 7, r"MPI_\w+: .*rank 1 on", WITHIN) if struck else ["no call was struck"]
+        gm.ok(not faults, f"MPI fails on one rank, in its call {n}: all end at once (7)", *faults, *struck, ran)
+        for rank in range(RANKS):
+            os.path.exists(f"log.{rank}") and os.remove(f"log.{rank}")
 
 
 # --- Signals ---
@@ -128,8 +206,8 @@ def stopped(title, code, ranks, number, times=1):
     faults = [] if running else ["it ended by itself"]
     faults += [f"exit code {ran.code}, expected {code}"] if ran.code != code else []
     faults += [f"took {ran.seconds:.1f} s"] if ran.seconds > WITHIN else []
-    faults += gm.difference(before, after) if times == 1 else []
-    if code == 75 and times == 1:
+    faults += gm.difference(before, after)
+    if code == 75:
         faults += [] if len(ran.errors) == 1 and "signal" in ran.err else ["not one message about the signal"]
     for path in after.keys() - before.keys():
         if os.path.isfile(path):
@@ -142,10 +220,10 @@ def signals():
     stopped("USR2 to mpirun: all ranks stop (75)", 75, RANKS, signal.SIGUSR2)
     for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
         stopped(f"{number.name} to the program alone: it stops (75)", 75, 1, number)
-    stopped("a second TERM stops it at once (75)", 75, 1, signal.SIGTERM, 2)
+    stopped("TERM twice, as timeout(1) sends it: one message, nothing left (75)", 75, 1, signal.SIGTERM, 2)
 
 
 for device in gm.devices():
     gm.together([matmul_fails, signals])
-gm.together([others_fail])
+gm.together([others_fail, *([without_memory, without_memory_in_libraries, mpi_fails] if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else [])])
 gm.done()

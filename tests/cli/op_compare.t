@@ -82,7 +82,7 @@ for a, b in ((nan, 1), (1, nan), (inf, 1), (1, inf), (inf, -inf), (nan, inf), (0
     gm.ok(ran.code == 1 and found.get("differing") == "1" and float(found["max_relative_error"]) == ratio and float(found["max_absolute_error"]) == far,
           f"{a} with {b}", ran)
 
-# 64-bit integers that float64 does not tell apart.
+# 64-bit integers that are equal in float64.
 for name, value in (("u8", 2**64 - 1), ("i8", -2**63 + 1), ("u8", 2**53 + 1)):
     x = np.full((3, 4), value, name)
     y = x.copy()
@@ -125,7 +125,7 @@ for tolerance, code in (("0", 1), ("0.124", 1), ("0.125", 0), ("1", 0)):
     ran, found = compare(f"x.h5 y.h5 --tolerance {tolerance}", 2)
     gm.ok(ran.code == code and found["max_relative_error"] == "0.125", f"tolerance {tolerance}", ran)
 
-# What is refused.
+# Refusals.
 put(np.zeros((3, 4)), np.zeros((4, 3)))
 gm.write("two.h5", a=np.zeros(3), b=np.zeros(3))
 for why, code, pattern, arguments in (("different shapes", 3, r"x\.h5:/v is 3x4 and y\.h5:/v is 4x3", "x.h5 y.h5"),

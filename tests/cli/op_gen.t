@@ -92,7 +92,7 @@ for extents in ("--rows 0 --inner 3 --columns 2", "--size 0"):
     made(f"matrices FILE {extents}", 2)
 gm.ok(gm.read("g.h5", "/A").shape == (0, 0), "nothing is legal")
 
-# Refusals leave nothing behind.
+# Refusals leave no file.
 os.remove("g.h5")
 before = gm.state()
 for why, code, pattern, arguments in (

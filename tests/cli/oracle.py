@@ -1,7 +1,8 @@
-"""What normalize must give, made again with NumPy one operation at a time; statistics of integers by exact arithmetic."""
+"""The expected results of normalize, by NumPy one operation at a time; statistics of integers by exact arithmetic."""
 import decimal
 import fractions
 import math
+import warnings
 
 import numpy as np
 
@@ -31,10 +32,6 @@ def root(value):
         return float((decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)).sqrt())
 
 
-def span_of(low, high):
-    return float(int(high) - int(low)) if isinstance(low, np.integer) else float(np.float64(high) - np.float64(low)) if low != high else 0.0
-
-
 def moments(part):
     """Mean and standard deviation of a part, 1-d."""
     if not is_float(part.dtype):
@@ -49,25 +46,54 @@ def moments(part):
 
 
 def percentile(part, p):
-    """numpy.percentile of a sorted part, in float64."""
-    return np.percentile(part if not is_float(part.dtype) else part.astype("f8"), p)
+    """numpy.percentile of a part, in float64. Of integers its rule in exact differences: numpy's own overflow."""
+    if is_float(part.dtype):
+        return np.percentile(part.astype("f8"), p)
+    values, at = np.sort(part, axis=None), (part.size - 1) * (p / 100)
+    below, t = math.floor(at), at - math.floor(at)
+    low, high = int(values[below]), int(values[min(below + 1, part.size - 1)])
+    return float(low) if t == 0 else float(low) + float(high - low) * t if t < 0.5 else float(high) - float(high - low) * (1 - t)
+
+
+def ends_of(part, method, low, high):
+    """What becomes the ends of the range, and the span between them, rounded once."""
+    if method == "percentile":
+        with np.errstate(all="ignore"):
+            ends = [float(percentile(part, p)) for p in (low, high)]
+            return *ends, 0.0 if ends[0] == ends[1] else float(np.float64(ends[1]) - ends[0])
+    least, most = part.min(), part.max()
+    with np.errstate(all="ignore"):
+        span = float(int(most) - int(least)) if not is_float(part.dtype) else float(np.float64(most) - np.float64(least)) if least != most else 0.0
+    return float(least), float(most), span
 
 
 def numbers_of(part, method, lo, hi, low, high):
-    """What is subtracted and multiplied by, for the elements of a part; a factor of None: constant."""
+    """The numbers to subtract and to multiply by, for the elements of a part, and the span; a factor of None: constant."""
     part = part[~np.isnan(part)] if is_float(part.dtype) else part
     if part.size == 0:
-        return math.nan, 1.0
+        return math.nan, 1.0, 0
+    top = float(hi) - float(lo)
     if method == "zscore":
-        sub, span, top = *moments(part), 1.0
-    elif method == "percentile":
-        sub, end = percentile(part, low), percentile(part, high)
-        span, top = (0.0 if end == sub else float(end - sub)), float(hi) - float(lo)
+        sub, span = moments(part)
+        top = 1.0
     else:
-        sub, span, top = part.min(), span_of(part.min(), part.max()), float(hi) - float(lo)
+        sub, end, span = ends_of(part, method, low, high)
+        if math.isinf(span) and math.isfinite(sub) and math.isfinite(end): # of halves
+            return sub, top / 2 / (end / 2 - sub / 2), span
+        if math.isinf(span) and math.isinf(sub):
+            return 0.0, 0.0, 0
     if math.isnan(span):
-        return math.nan, 1.0
-    return float(sub), (top / span if span else None)
+        return math.nan, 1.0, 0
+    return float(sub), (top / span if span else None), span
+
+
+def scaled(p, subs, factors):
+    """In float64 a difference that overflows is taken of halves."""
+    v = (p - subs) * factors
+    if p.dtype == np.float64:
+        over = np.isinf(p - subs) & np.isfinite(p) & np.isfinite(subs)
+        v = np.where(over, (p * 0.5 - subs * 0.5) * (factors * 2), v)
+    return v
 
 
 def store(v, out, lo, hi, marked, rounding, value):
@@ -110,14 +136,16 @@ def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="n
     lo, hi = range or limits(out, target)
     real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
     parts, back = parts_of(x, per)
-    scales = [(sub, factor) if method == "scale" else numbers_of(part, method, lo, hi, low, high) for part in parts]
+    scales = [(sub, factor, 0) if method == "scale" else numbers_of(part, method, lo, hi, low, high) for part in parts]
     with np.errstate(all="ignore"):
-        subs = np.array([s for s, f in scales]).astype(real)[:, None]
-        factors = np.array([math.nan if f is None else f for s, f in scales]).astype(real)[:, None]
-        infinite = np.isinf(factors)
-        factors[infinite] = np.nan
+        narrow = np.isinf(np.array([math.nan if f is None else f for s, f, span in scales]).astype(real))[:, None]
+        if target and any(math.isfinite(span) and np.isinf(np.float32(span)) for s, f, span in scales):
+            real = np.float64 # wider than float32 goes
+        subs = np.array([s for s, f, span in scales]).astype(real)[:, None]
+        factors = np.array([math.nan if f is None else f for s, f, span in scales]).astype(real)[:, None]
+        factors[narrow] = np.nan
         p = parts.astype(real)
-        v = (p - subs) * factors
+        v = scaled(p, subs, factors)
         if target and lo != 0:
             v = v + real(lo)
     marked = np.isnan(factors) & ~np.isnan(p)
@@ -128,12 +156,13 @@ def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="n
 def flatfield(x, flat, dark=None, out=None, log=False):
     out = np.dtype(out or ("f4" if not is_float(x.dtype) else x.dtype))
     real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
-    mean = [f.reshape((-1,) + x.shape[1:]).astype("f8").mean(axis=0) if f is not None else np.zeros(x.shape[1:]) for f in (flat, dark)]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore") # of no elements but NaN
+        mean = [np.nanmean(f.reshape((-1,) + x.shape[1:]).astype("f8"), axis=0) if f is not None else np.zeros(x.shape[1:]) for f in (flat, dark)]
         span = mean[0] - mean[1]
-        gain = np.where(span == 0, np.nan, 1 / span).astype(real)
+        gain = np.where(span == 0, np.nan, np.where(np.isnan(span), 1, 1 / span)).astype(real)
         p = x.astype(x.dtype.newbyteorder("=")).astype(real)
-        v = (p - mean[1].astype(real)) * gain
+        v = (p - np.where(np.isnan(span), np.nan, mean[1]).astype(real)) * gain
         if log:
             v = (-np.log(v.astype("f8"))).astype(real)
     marked = np.broadcast_to(np.isnan(gain), x.shape) & ~np.isnan(p)

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """A product three times larger than what --device-memory and --host-memory allow: it completes within both, by its own account and by the
-system's. What cannot be done within them is refused with the number that would do."""
+system's. A job that does not fit them is refused with the number that would do."""
 import json
 import re
 import threading
@@ -36,25 +36,28 @@ def measured(arguments):
 
 
 def check_product():
-    """C x against A (B x) with whole numbers throughout: equal if C is right."""
+    """C x against A (B x) with integers throughout: equal if C is right."""
     a, b, c = gm.read("ab.h5", "/A"), gm.read("ab.h5", "/B"), gm.read("c.h5")
     x = rng.integers(-9, 10, N).astype("f8")
     return np.array_equal(c @ x, a @ (b @ x)) and np.array_equal(x @ c, (x @ a) @ b)
 
 
 def check_refusal(caps):
-    """What does not fit is refused, with the number that would do: it does, as it is printed."""
+    """A cap that is too small is refused, with a number that does."""
     name = f"{device}: {caps}"
-    ran = gm.run(f"matmul small.h5 -o s.h5 --force --threads 1 --device {device} {caps}")
-    found = re.search(r"at least ([\d.]+) (\w+) of device memory and ([\d.]+) (\w+) of host memory", ran.err)
-    if not gm.ok(ran.code == 5 and found, f"{name}: refused, with the number that would do", ran):
+    command = f"matmul small.h5 -o s.h5 --force --threads 1 --device {device} --report r.json"
+    ran = gm.run(f"{command} {caps}")
+    names = re.findall(r"--(host|device)-memory [\d.]+ \w+", ran.err)
+    numbers = re.findall(r"(\d+) bytes \(", ran.err)
+    if not gm.ok(ran.code == 5 and names and len(names) == len(numbers), f"{name}: refused, with the number that would do", ran):
         return
-    wanted = f"--device-memory {found[1]}{found[2]} --host-memory {found[3]}{found[4]}"
-    ran = gm.run(f"matmul small.h5 -o s.h5 --force --threads 1 --device {device} {wanted} --report r.json")
-    if gm.ok(ran.code == 0, f"{name}: {wanted} does", ran):
+    wanted = dict(re.findall(r"(--\w+-memory) (\w+)", caps))
+    wanted.update({f"--{which}-memory": number for which, number in zip(names, numbers)})
+    ran = gm.run(" ".join([command, *(f"{cap} {number}" for cap, number in wanted.items())]))
+    if gm.ok(ran.code == 0, f"{name}: {wanted} does", ran) and "host" in names:
         with open("r.json") as file:
             peak = json.load(file)["peak_host_bytes"]
-        need = float(found[3]) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[found[4]]
+        need = int(wanted["--host-memory"])
         gm.ok(peak <= need <= 2 * peak, f"{name}: it takes {peak / 2**20:.2f} MiB of that")
 
 

@@ -33,12 +33,12 @@ def same(name):
 
 def forms(ranks):
     for form, more in FORMS.items():
-        told = multiply(f"{form}.h5", more, ranks)
+        reported = multiply(f"{form}.h5", more, ranks)
         gm.ok(same(f"{form}.h5"), f"{form}, {ranks} ranks: the product")
         parted = form == "parts"
-        gm.ok(told.get("layout") == ("parts" if parted else "single") and told.get("way") == ("plain" if form in ("single", "parts", "auto") else "packed"),
-              f"{form}: reported", told)
-        gm.ok(told.get("parts") == (2 * ranks if parted else 0) and len(folders(f"{form}.h5")) == parted, f"{form}: its parts", told)
+        gm.ok(reported.get("layout") == ("parts" if parted else "single") and reported.get("way") == ("plain" if form in ("single", "parts", "auto") else "packed"),
+              f"{form}: reported", reported)
+        gm.ok(reported.get("parts") == (2 * ranks if parted else 0) and len(folders(f"{form}.h5")) == parted, f"{form}: its parts", reported)
 
 
 for ranks in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""What the statistics of an array are: integers by Python's own, floats by exact or extended sums. For the tests of reduce and normalize."""
+"""The statistics of an array: integers by Python's integers, floats by exact or extended sums. For the tests of reduce and normalize."""
 import math
 from fractions import Fraction
 
@@ -29,9 +29,38 @@ def root(ratio):
     return float(exact / Fraction(2) ** (shift // 2))
 
 
+def number(text):
+    return float(text) if text == "-0" or any(c in text for c in ".enif") else int(text)
+
+
+def printed(text):
+    """What reduce prints, without what is "none"."""
+    return {name: number(value) for name, value in (line.split() for line in text.splitlines()) if value != "none"}
+
+
+def type_of(name, dtype, n):
+    """The type of a dataset of a statistic of n elements each."""
+    want = {"count": "u8", "nan": "u8", "min": dtype.str[1:], "max": dtype.str[1:], "argmin": "i8", "argmax": "i8"}.get(name, "f8")
+    if name in ("sum", "sumsq") and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        most = n * max(abs(int(limits.min)), int(limits.max)) ** (2 if name == "sumsq" else 1)
+        if name == "sumsq" or dtype.kind == "u":
+            want = "u8" if most < 2**64 else "f8"
+        else:
+            want = "i8" if most <= 2**63 else "f8"
+    return np.dtype(want)
+
+
+def rounded(value, dtype, exact):
+    """Integers that are stored as float64: the exact number where the stored one is nearest to it."""
+    return exact if dtype.kind == "f" and isinstance(exact, int) and value == float(exact) else value
+
+
 def of_integers(row):
     values = [int(v) for v in row]
     n, total, squares = len(values), sum(values), sum(v * v for v in values)
+    if n == 0:
+        return {"count": 0, "nan": 0, "sum": 0, "sumsq": 0, "mean": math.nan, "var": math.nan, "std": math.nan, "norm": 0.0, "argmin": -1, "argmax": -1}
     spread = Fraction(n * squares - total * total, n * n)
     return {"count": n, "nan": 0, "min": min(values), "max": max(values), "sum": total, "sumsq": squares, "mean": float(Fraction(total, n)),
             "var": float(spread), "std": root(spread), "norm": root(Fraction(squares)), "argmin": int(np.argmin(row)), "argmax": int(np.argmax(row))}
@@ -66,7 +95,7 @@ def of_floats(row, propagate=False):
 
 
 def faults(got, row, propagate=False):
-    """What is wrong with statistics {name: number} of a row of elements."""
+    """Lists the errors in statistics {name: number} of a row of elements."""
     wanted = of_floats(row, propagate) if row.dtype.kind == "f" else of_integers(row)
     wrong = []
     for name, value in got.items():

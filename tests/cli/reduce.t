@@ -27,20 +27,12 @@ def data(shape, dtype):
     return x
 
 
-def number(text):
-    return float(text) if text == "-0" or any(c in text for c in ".enif") else int(text)
-
-
-def printed(ran):
-    return {name: number(value) for name, value in (line.split() for line in ran.out.splitlines()) if value != "none"}
-
-
 def whole(title, x, operand, options="", ranks=None, propagate=False):
     ranks = ranks or next(ranks_in_turn)
     ran = gm.run(f"reduce '{operand}' --stat {ALL} --device {device} {options}", ranks)
     faults = ["failed"]
     if ran.code == 0:
-        got = printed(ran)
+        got = plain.printed(ran.out)
         faults = plain.faults(got, np.asarray(x).reshape(-1), propagate) + [f"no {name}" for name in plain.NAMES if name not in got]
     gm.ok(not faults, f"{device}: {title}, {ranks} ranks", *faults, ran)
     return ran
@@ -56,35 +48,14 @@ def along(title, x, operand, axis, options="", ranks=None, propagate=False, stat
             got = {name: f[name][()] for name in f}
         faults = [f"{name} is {value.shape}, expected {shape}" for name, value in got.items() if value.shape != shape]
         faults += [] if sorted(got) == sorted(statistics.split(",")) else [f"datasets {sorted(got)}"]
-        faults += types(got, x.dtype, rows.shape[1])
+        faults += [f"{name} is {value.dtype}" for name, value in got.items() if value.dtype != plain.type_of(name, x.dtype, rows.shape[1])]
         for i in range(0 if faults else len(rows)):
             one = {name: value.reshape(-1)[i].item() for name, value in got.items()}
             if x.dtype.kind != "f":
-                one = {name: rounded(value, got[name].dtype, plain.of_integers(rows[i])[name]) for name, value in one.items()}
+                one = {name: plain.rounded(value, got[name].dtype, plain.of_integers(rows[i])[name]) for name, value in one.items()}
             faults += [f"result {i}: {fault}" for fault in plain.faults(one, rows[i], propagate)]
     gm.ok(not faults, f"{device}: {title}, {ranks} ranks", *faults[:10], ran)
     return ran
-
-
-def rounded(value, dtype, exact):
-    """Integers that are stored as float64: the exact number where the stored one is nearest to it."""
-    return exact if dtype.kind == "f" and isinstance(exact, int) and value == float(exact) else value
-
-
-def types(got, dtype, n):
-    wrong = []
-    for name, value in got.items():
-        want = {"count": "u8", "nan": "u8", "min": dtype.str[1:], "max": dtype.str[1:], "argmin": "i8", "argmax": "i8"}.get(name, "f8")
-        if name in ("sum", "sumsq") and dtype.kind in "iu":
-            limits = np.iinfo(dtype)
-            most = n * max(abs(int(limits.min)), int(limits.max)) ** (2 if name == "sumsq" else 1)
-            if name == "sumsq" or dtype.kind == "u":
-                want = "u8" if most < 2**64 else "f8"
-            else:
-                want = "i8" if most <= 2**63 else "f8"
-        if value.dtype != np.dtype(want):
-            wrong.append(f"{name} is {value.dtype}, expected {want}")
-    return wrong
 
 
 def all_types():
@@ -136,7 +107,7 @@ def values():
     """NaN, infinities, both zeros, denormals; nothing at all."""
     nan, inf = math.nan, math.inf
     cases = {"nan": [nan] * 5, "some": [nan, 3, nan, -1, 7, -1], "zeros": [0.0, -0.0, 0.0], "below": [-0.0, -0.0], "inf": [1, inf, 2], "both": [inf, 1, -inf],
-             "minus": [-inf, nan, -inf], "small": [5e-324, 1e-310, -5e-324], "one": [42.5]}
+             "minus": [-inf, nan, -inf], "huge": [-1e308] * 300 + [inf], "deep": [1e308] * 300 + [-inf, -1e308], "small": [5e-324, 1e-310, -5e-324], "one": [42.5]}
     with h5py.File("x.h5", "w") as f:
         for name, values in cases.items():
             f[name] = np.array(values)
@@ -204,6 +175,17 @@ def outputs():
     gm.write("x.h5", x=x)
     for name, options in (("chunks", "--chunk 10,20 --deflate 5 --shuffle"), ("deflate alone", "--deflate 1"), ("parts", "--output-layout parts")):
         along(name, x, "x.h5", "pixel", options)
+    for axis in (-1, -2, -3):
+        along(f"--axis {axis}", x, "x.h5", axis)
+    along("one dimension, --deflate", x[0, 0], "x.h5:/x[0,0]", 0, "--deflate 3 --shuffle")
+    for ranks in (1, 3):
+        printed = gm.run(f"reduce x.h5 --device {device} --stat {ALL}")
+        ran = gm.run(f"reduce x.h5 --device {device} --stat {ALL} -o all.h5:/g --force --deflate 1", ranks)
+        with h5py.File("all.h5", "r") as f:
+            got = {name: value[()] for name, value in f["g"].items()}
+        gm.ok(ran.code == 0 and ran.out == printed.out and ran.out and sorted(got) == sorted(ALL.split(","))
+              and all(float(got[name]) == float(value) for name, value in map(str.split, ran.out.splitlines())),
+              f"{device}: all elements, printed and with -o written too, {ranks} ranks", ran, got)
     ran = gm.run(f"reduce x.h5 --axis frame --stat sum,max -o r.h5:/a/b --force --device {device} --report r.json", 2)
     good = ran.code == 0 and np.array_equal(gm.read("r.h5", "/a/b/sum"), x.reshape(8, -1).sum(axis=1, dtype="u8"))
     gm.ok(good and "/a/b/max" in h5py.File("r.h5"), f"{device}: -o FILE:GROUP", ran)
@@ -211,8 +193,8 @@ def outputs():
         report = json.load(file)
     gm.ok(report["bytes_read"] == x.nbytes and report["bytes_written"] == 8 * (8 + 2) and report["plan"]["mode"], f"{device}: --report", report)
     with h5py.File("r.h5", "r") as f:
-        told = dict(f["/a/b/sum"].attrs)
-    gm.ok(told.get("operation") == "reduce" and "--stat" in told.get("command", "") and told.get("elements") == 1200, f"{device}: the output says where it is from", told)
+        attributes = dict(f["/a/b/sum"].attrs)
+    gm.ok(attributes.get("operation") == "reduce" and "--stat" in attributes.get("command", "") and attributes.get("elements") == 1200, f"{device}: the output says where it is from", attributes)
     ran = gm.run(f"reduce x.h5 --device {device} --report r.json")
     results = json.load(open("r.json"))["results"]
     gm.ok(list(results) == plain.NAMES[:10] and results["sum"] == int(x.sum(dtype="u8")), f"{device}: the default statistics, and in the report", results)
@@ -220,6 +202,12 @@ def outputs():
     for axis in ("all", "frame", "pixel", 1):
         ran = gm.run(f"reduce x.h5 --axis {axis} --plan --device {device}", 2)
         gm.ok(ran.code == 0 and "host_memory" in ran.out and gm.state() == before, f"{device}: --axis {axis} --plan", ran)
+    ran = gm.run(f"reduce x.h5 --plan --report r.json --device {device}", 2)
+    plan = json.load(open("r.json"))
+    gm.ok(ran.code == 0 and plan["plan"]["mode"] and plan["inputs"], f"{device}: --plan --report: the report has the plan", plan)
+    if os.path.exists("/dev/full"):
+        ran = gm.run(["-c", f"{gm.PROGRAM} reduce x.h5 --plan --device {device} > /dev/full"], program="/bin/sh")
+        gm.ok(ran.code == 4 and "standard output" in ran.err, f"{device}: --plan with standard output full", ran)
     ran = gm.run(f"reduce x.h5 --axis 0 --device {device}")
     gm.ok(ran.code == 0 and os.path.exists("x.reduce.h5"), f"{device}: the default name", ran)
 
@@ -230,11 +218,13 @@ def refusals():
     for arguments, code, pattern in (
             ("reduce x.h5:/x --stat min,median", 2, "median.*expected.*argmax"), ("reduce x.h5:/x --stat min,min", 2, "twice"),
             ("reduce x.h5:/x --stat ''", 2, "expected"), ("reduce x.h5:/x --axis 2", 2, "2 dimensions.*0 to 1"),
-            ("reduce x.h5:/x --axis rows", 2, "rows.*expected"), ("reduce x.h5:/scalar --axis vector", 2, "single number"),
-            ("reduce x.h5:/x --axis -1", 2, "expected"), ("reduce x.h5:/x --nan drop", 2, "nan"), ("reduce x.h5:/x -o y.h5", 2, "printed.*--axis"),
-            ("reduce x.h5:/x --deflate 3", 2, "printed"), ("reduce x.h5:/none --axis 1", 3, "no integers have no min"),
+            ("reduce x.h5:/x --axis rows", 2, "rows.*expected"), ("reduce x.h5:/scalar --axis vector", 2, "is a scalar"),
+            ("reduce x.h5:/x --axis -3", 2, "2 dimensions.*0 to 1, or -2 to -1"), ("reduce x.h5:/x --nan drop", 2, "nan"),
+            ("reduce x.h5:/x[:,0] --axis -2", 2, "1 dimension, expected 0, or -1 "), ("reduce x.h5:/x --chunk 1 -o y.h5", 2, "scalar.*no chunks"),
+            ("reduce x.h5:/none -o y.h5", 3, "min of an empty integer dataset is undefined"),
+            ("reduce x.h5:/x --deflate 3", 2, "printed"), ("reduce x.h5:/none --axis 1", 3, "min of an empty integer dataset is undefined"),
             ("reduce x.h5:/text", 3, "string"), ("reduce nofile.h5", 3, "nofile"), ("reduce x.h5:/x --axis 0 -o x.h5 --force", 4, "x.h5"),
-            ("reduce x.h5:/x[:,0] --axis 0 --chunk 3 -o y.h5", 2, "single number"), ("reduce x.h5:/x --axis 0 -o 'y.h5:/a[0]'", 2, "selection"),
+            ("reduce x.h5:/x[:,0] --axis 0 --chunk 3 -o y.h5", 2, "scalar.*no chunks"), ("reduce x.h5:/x --axis 0 -o 'y.h5:/a[0]'", 2, "selection"),
             ("reduce x.h5:/large --host-memory 10K", 5, "--host-memory.*expected at least"), ("reduce x.h5:/large --piece 1M --host-memory 1M --depth 9", 5, "host-memory"),
             ("reduce x.h5:/x x.h5:/x", 2, "")):
         ran = gm.run(f"{arguments} --device cpu", next(ranks_in_turn))

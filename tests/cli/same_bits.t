@@ -8,7 +8,7 @@ from gm import np
 
 rng = np.random.default_rng(3)
 
-# Ranks and options. What is not said is the program's choice.
+# Ranks and options. The program chooses the others.
 WAYS = [(1, "--threads 2"), (2, "--threads 1"), (3, ""), (4, "--threads 1"), (8, ""), (3, "--grid 1x1x3"), (4, "--grid 1x2x2"),
         (4, "--grid 4x1x1"), (8, "--grid 2x2x2"), (1, "--device-memory 4M --host-memory 8M"), (2, "--host-memory 8M --threads 2"),
         (1, "--piece 10000 --depth 2"), (3, "--piece 100K --depth 5")]

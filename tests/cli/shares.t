@@ -20,7 +20,7 @@ def numbers(kind):
 
 
 def statistics(options, axis, kind):
-    """What reduce gives for an axis: lines, or datasets; and the run."""
+    """The results of reduce for an axis: lines, or datasets; and the run."""
     output = "" if axis == "all" else f"--axis {axis} -o r.h5 --force --no-sync"
     ran = gm.run(f"reduce x.h5:/x --stat min,max,sum {output} -q --device {kind} {options}")
     if ran.code or axis == "all":

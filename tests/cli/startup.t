@@ -12,13 +12,13 @@ ALLOWED, RUNS, ATTEMPTS = 0.3, 5, 3 # seconds; a machine that is busy with somet
 
 
 def empty_program():
-    """tests/empty_mpi of the build, else compiled here."""
-    built = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/empty_mpi")
+    """tests/mpi/empty_mpi of the build, else compiled here."""
+    built = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/mpi/empty_mpi")
     if os.access(built, os.X_OK):
         return built
     mpicc = shutil.which("mpicc")
-    if not mpicc or subprocess.run([mpicc, os.path.join(gm.SOURCE, "tests/empty_mpi.c"), "-o", "empty_mpi"]).returncode != 0:
-        gm.skip_all("no tests/empty_mpi, and no mpicc to make it with")
+    if not mpicc or subprocess.run([mpicc, os.path.join(gm.SOURCE, "tests/mpi/empty_mpi.c"), "-o", "empty_mpi"]).returncode != 0:
+        gm.skip_all("no tests/mpi/empty_mpi, and no mpicc to make it with")
     return os.path.abspath("empty_mpi")
 
 

@@ -144,7 +144,7 @@ def rival_process(work, path, count, rank, ranks, meeting):
 
 
 def time_rival(work, path, count, ranks):
-    """Seconds of one run on rows or frames [0, count) by so many processes, each with a GPU."""
+    """Seconds of one run on rows or frames [0, count) by the given number of processes, each with a GPU."""
     spawn = multiprocessing.get_context("spawn")
     meeting = Meeting(spawn, ranks)
     workers = [spawn.Process(target=rival_process, args=(work, path, count, rank, ranks, meeting)) for rank in range(ranks)]
@@ -194,7 +194,7 @@ class Session:
             return json.load(file)
 
     def repeat(self, measure, times=None):
-        """The median run, by seconds, of measure() -> (seconds, what else), of so many (--repeat) after one that warms up."""
+        """The median run, by seconds, of measure() -> (seconds, more), of --repeat runs after one that warms up."""
         measure()
         runs = sorted((measure() for _ in range(times or self.options.repeat)), key=lambda run: run[0])
         return runs[len(runs) // 2]
@@ -218,7 +218,7 @@ class Session:
     def rival(self, work, path, count, ranks):
         return self.repeat(lambda: (time_rival(work, path, count, ranks), None), self.options.rival_repeat)[0]
 
-    def tell(self, what, seconds, size, rival=None, rival_name="", phases=None):
+    def add(self, what, seconds, size, rival=None, rival_name="", phases=None):
         """One row: size in bytes, the rival in seconds."""
         row = {"what": what, "seconds": seconds, "gbs": size / seconds / 1e9, "rival": rival_name, "rival_seconds": rival,
                "ratio": rival / seconds if rival else None, "phases": phases}
@@ -248,7 +248,7 @@ def part_link(session):
     session.run(["gen", "stack", path, "--frames", str(size // (4 * side)), "--height", str(side >> 8), "--width", "256", "--type", "f32", "--no-sync"])
     seconds, phases = session.ours(["reduce", path, "--stat", "count,min,max,sum"], ranks)
     ceiling = link_ceiling(ranks)
-    session.tell(f"float32 file to statistics, {ranks} GPUs", seconds, size, size / ceiling if ceiling else None,
+    session.add(f"float32 file to statistics, {ranks} GPUs", seconds, size, size / ceiling if ceiling else None,
                  f"pinned copy at {ceiling / 1e9 if ceiling else 0:.1f} GB/s", phases)
     remove(path)
 
@@ -288,9 +288,9 @@ def part_reduce(session):
     size = frames * FRAME * FRAME * 2
     path = make_stack(session, "s.h5", frames)
     seconds, phases = session.ours(["reduce", path, "--stat", "min,max,sum"], ranks)
-    session.tell(f"uint16 file to min, max, sum, {ranks} GPUs", seconds, size, session.rival(rival_reduce, path, frames, ranks), "h5py + CuPy", phases)
+    session.add(f"uint16 file to min, max, sum, {ranks} GPUs", seconds, size, session.rival(rival_reduce, path, frames, ranks), "h5py + CuPy", phases)
     seconds, phases = session.ours(["reduce", path], ranks)
-    session.tell(f"uint16 file to all statistics but arg*, {ranks} GPUs", seconds, size, phases=phases)
+    session.add(f"uint16 file to all statistics but arg*, {ranks} GPUs", seconds, size, phases=phases)
     remove(path)
 
 
@@ -301,7 +301,7 @@ def part_normalize(session):
     rival = session.rival(rival_normalize, path, frames, ranks)
     for layout in ("parts", "single"):
         seconds, phases = session.ours(["normalize", path, "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
-        session.tell(f"uint16 file to min-max normalized file, {layout}, {ranks} GPUs", seconds, size, rival, "h5py + CuPy", phases)
+        session.add(f"uint16 file to min-max normalized file, {layout}, {ranks} GPUs", seconds, size, rival, "h5py + CuPy", phases)
     remove(path)
 
 
@@ -312,7 +312,7 @@ def part_chunks(session):
     session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type", "u16", "--no-sync",
                  "--distribution", "integers", "--chunk", f"1,{FRAME},{FRAME}", "--deflate", "4", "--shuffle"])
     seconds, phases = session.ours(["reduce", path, "--stat", "min,max,sum"])
-    session.tell(f"uint16 chunks, deflate 4 + shuffle, to min, max, sum on {os.cpu_count()} processors", seconds, frames * FRAME * FRAME * 2,
+    session.add(f"uint16 chunks, deflate 4 + shuffle, to min, max, sum on {os.cpu_count()} processors", seconds, frames * FRAME * FRAME * 2,
                  session.rival(rival_read, path, frames, 1), "h5py reading it", phases)
     remove(path)
 
@@ -340,8 +340,8 @@ def part_write(session):
     loop = session.repeat(lambda: (time_pwrite(session.path("w"), size), None))[0]
     for layout in ("single", "parts"):
         seconds, phases = session.ours(["matmul", path, "-o", out, "--output-layout", layout, "--no-sync"], 1, out)
-        session.tell(f"{size / 1e9:.1f} GB from the device to a file, {layout}", seconds, size, loop, "a loop of pwrite", phases)
-        session.tell(f"    its writing alone", phases["write"], size, loop, "a loop of pwrite")
+        session.add(f"{size / 1e9:.1f} GB from the device to a file, {layout}", seconds, size, loop, "a loop of pwrite", phases)
+        session.add(f"    its writing alone", phases["write"], size, loop, "a loop of pwrite")
     remove(path)
 
 
@@ -352,7 +352,7 @@ def part_matmul(session):
     rival = session.rival(rival_matmul, path, n, ranks)
     for layout in ("parts", "single"):
         seconds, phases = session.ours(["matmul", path, "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
-        session.tell(f"C = A B, n = {n}, float32, {layout}, {ranks} GPUs", seconds, 3 * n * n * 4, rival, "h5py + PyTorch", phases)
+        session.add(f"C = A B, n = {n}, float32, {layout}, {ranks} GPUs", seconds, 3 * n * n * 4, rival, "h5py + PyTorch", phases)
     remove(path)
 
 

@@ -18,7 +18,7 @@ import corpus
 import unreadable
 
 SEED, RANKS = int(os.environ.get("GPUMEM_TEST_SEED", "1")), (1, 2, 3, 5)
-CAT = os.path.join(os.path.dirname(gm.PROGRAM), "../tests/io_cat")
+CAT = os.path.join(os.path.dirname(gm.PROGRAM), "../tests/io/cat")
 
 
 # --- Selections ---

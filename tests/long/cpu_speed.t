@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import gm
 
 SIZE, LEAST, ROUNDS, PATIENCE = 4096, 0.85, 3, 60 # rounds at least; seconds
-BLAS = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/blas_once")
+BLAS = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/kernels/blas_once")
 
 
 def rival_rate(type):

@@ -35,7 +35,7 @@ CASES = [
     (5, "matmul ab.h5 -o c.h5 --device cpu --host-memory 10K"),
 ]
 
-# What is written: the options, and on how many ranks.
+# Outputs: the options, and the number of ranks.
 OUTPUTS = [("", 1), ("--no-sync --threads 3", 2), ("--output-layout parts", 1), ("--output-layout parts --threads 3", 2), ("--output-layout auto", 1),
            ("--chunk 7,60", 1), ("--chunk 16,13 --deflate 4 --shuffle", 1), ("--chunk 16,13 --deflate 1 --threads 3", 2)]
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The ring under the thread sanitizer, with each compiler that has it: tests/stream_race.c and what it tests, without MPI, HDF5 and CUDA. So that
-# silence means something, a device whose events come too early must be reported.
+# The ring under the thread sanitizer, with each compiler that has it: tests/src/stream/stream_race.c and its sources,
+# without MPI, HDF5 and CUDA. To show that the sanitizer works, a device whose events complete too early must be reported.
 top=${abs_top_srcdir:-$(dirname "$0")/../..}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/stream_race.XXXXXX") || exit 99
 trap 'rm -rf "$folder"' EXIT
 tests=0 failed=0
 
-# ok STATUS NAME FILE: one test; a failure shows what is in the file.
+# ok STATUS NAME FILE: one test; a failure prints the file.
 ok() {
     tests=$((tests + 1))
     if [ "$1" = 0 ]; then
@@ -23,14 +23,14 @@ skip() {
     echo "ok $tests - $1 # SKIP $2"
 }
 
-# build COMPILER PROGRAM SOURCE...
+# build COMPILER PROGRAM SOURCE...: sources relative to the top folder.
 build() {
     compiler=$1 program=$2
     shift 2
-    $compiler -std=gnu11 -O1 -g -fsanitize=thread -pthread -I"$top" -o "$program" "$@" >"$folder/log" 2>&1
+    (cd "$top" && $compiler -std=gnu11 -O1 -g -fsanitize=thread -pthread -I. -o "$program" "$@") >"$folder/log" 2>&1
 }
 
-# Where addresses are laid out at random with more bits than the sanitizer knows, it cannot start.
+# The sanitizer cannot start if address randomization has more bits than it supports.
 start() {
     if "$folder/nothing" >/dev/null 2>&1; then
         "$@"
@@ -39,18 +39,24 @@ start() {
     fi
 }
 
+sources=
+for file in tests/src/stream/stream_race tests/src/stream/checked_program tests/src/stream/late_device tests/tap \
+    src/stream/share src/stream/slot src/stream/stream src/stream/stream_io src/stream/workers base/range base/size base/stop \
+    base/status base/text/escape; do
+    sources="$sources $file.c"
+done
+
 try() {
     echo 'int main(void) { return 0; }' >"$folder/nothing.c"
     if ! build "$1" "$folder/nothing" "$folder/nothing.c"; then
-        skip "$1" "it has no thread sanitizer"
+        skip "$1" "no thread sanitizer"
         return
     fi
     if ! start "$folder/nothing" >"$folder/log" 2>&1; then
-        skip "$1" "its thread sanitizer does not start here"
+        skip "$1" "the thread sanitizer does not start"
         return
     fi
-    build "$1" "$folder/race" "$top/tests/stream_race.c" "$top/tests/late_device.c" "$top/tests/tap.c" "$top/src/share.c" "$top/src/stream.c" \
-        "$top/src/stream_io.c" "$top/src/slot.c" "$top/src/workers.c" "$top/src/stop.c" "$top/base/status.c"
+    build "$1" "$folder/race" $sources
     built=$?
     ok $built "$1: builds" "$folder/log"
     [ $built = 0 ] || return
@@ -62,7 +68,7 @@ try() {
     done
     start "$folder/race" early >"$folder/log" 2>&1
     grep -q 'WARNING: ThreadSanitizer: data race' "$folder/log"
-    ok $? "$1: events that come too early are seen" "$folder/log"
+    ok $? "$1: early completion of events is reported" "$folder/log"
 }
 
 export TSAN_OPTIONS=exitcode=66:halt_on_error=0

@@ -1,0 +1,64 @@
+#define _GNU_SOURCE 1 /* gettid */
+#include "base/stop.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double patience = 2; /* seconds until a second signal counts */
+
+static volatile sig_atomic_t caught, ended;
+static volatile double caught_at;
+static pid_t main_thread;
+static int (*peers_cancelled)(void);
+
+static void on_signal(int number)
+{
+    if (!caught) {
+        caught_at = gm_clock();
+        caught = number;
+    } else if (gm_clock() - caught_at >= patience) {
+        _exit(GM_ESTOPPED);
+    }
+}
+
+void gm_stop_install(void)
+{
+    static const int signals[] = {SIGUSR2, SIGTERM, SIGINT};
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigfillset(&action.sa_mask); /* one handler at a time */
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* the write that exceeds the file size limit fails with EFBIG */
+}
+
+int gm_stop_asked(void)
+{
+    return caught && !ended;
+}
+
+int gm_stop_status(void)
+{
+    if (gm_stop_asked())
+        return gm_fail(GM_ESTOPPED, "stopped by signal %d (%s): no output is written", (int)caught,
+                       strsignal((int)caught));
+    /* Neither other threads nor a forked child may call MPI. */
+    return peers_cancelled && gettid() == main_thread && peers_cancelled() ? GM_EPEER : GM_OK;
+}
+
+void gm_stop_set_peers(int (*cancelled)(void))
+{
+    main_thread = gettid();
+    peers_cancelled = cancelled;
+}
+
+void gm_stop_end(void)
+{
+    ended = 1;
+}

@@ -1,0 +1,22 @@
+/* stop.h - the signals USR2, TERM and INT ask the program to stop. A second one ends it at once, with exit code 75, if
+ * it comes two seconds after the first or later: timeout(1) and mpirun send each signal twice. */
+#ifndef GM_BASE_STOP_H
+#define GM_BASE_STOP_H
+
+/* Installs the handlers, and ignores XFSZ. Called by the main thread before any library starts. */
+void gm_stop_install(void);
+
+/* Has a signal asked the program to stop? For any thread. */
+int gm_stop_asked(void);
+
+/* GM_OK; GM_ESTOPPED, with a message, after a signal; on the main thread GM_EPEER when another rank has failed or
+ * stopped. For loops that take long. */
+int gm_stop_status(void);
+
+/* How gm_stop_status() asks for the other ranks: on the thread that calls this one, and in its process. */
+void gm_stop_set_peers(int (*cancelled)(void));
+
+/* The result is complete: later signals are ignored. */
+void gm_stop_end(void);
+
+#endif

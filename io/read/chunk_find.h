@@ -1,0 +1,22 @@
+/* chunk_find.h - the place of a chunk in its file. Internal to io/; the caller holds the lock of h5.h.
+ *
+ * H5Dget_chunk_info() and H5Dget_chunk_info_by_coord() of 1.10.8 walk over all chunks at each call, and leave out a
+ * user block. H5Dread_chunk() (since 1.10.3) looks up one chunk: the driver of input_vfd.h reads metadata as usual, and
+ * notes address and size of a raw chunk instead of reading it. */
+#ifndef GM_IO_CHUNK_FIND_H
+#define GM_IO_CHUNK_FIND_H
+
+#include "io/input_vfd.h"
+
+typedef struct gm_chunk_place {
+    gm_input_place at;    /* with the bytes as stored; address HADDR_UNDEF: the chunk was never written */
+    uint32_t filter_mask; /* bit i: filter i was not applied */
+    char fill[64]; /* of a chunk that was never written: an element as the file has it; 0 where it says nothing */
+} gm_chunk_place;
+
+/* The chunk whose first element is at offset, of a numeric dataset in a file opened with gm_input_access(), from which
+ * nothing else is read. space is the dataset's; its selection is overwritten. Returns 0, or 1 when libhdf5 fails, or
+ * does not say for sure that the chunk was never written. */
+int gm_chunk_find(hid_t set, hid_t space, const hsize_t *offset, gm_chunk_place *place);
+
+#endif

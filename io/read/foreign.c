@@ -1,0 +1,374 @@
+/* foreign.c - regions of a dataset by H5Dread in the worker, in pieces that fit the memory which it shares. */
+#include "io/read/foreign.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/status.h"
+#include "io/describe/filters.h"
+#include "io/h5.h"
+#include "io/input_vfd.h"
+#include "io/read/chunk_find.h"
+#include "io/worker.h"
+
+struct gm_foreign {
+    const gm_dataset *dataset;
+    const char *title;
+    int64_t id; /* by which the worker knows it */
+};
+
+/* --- In the worker --- */
+
+typedef struct opened {
+    int64_t id;
+    hid_t file, set, space, type; /* type: in memory */
+    int rank;
+    int64_t chunk[GM_RANK_MAX], chunk_bytes, stored_bytes; /* in memory; without filters. 0: of no chunks */
+    int64_t least_bytes;                                   /* with all filters */
+    int filters;
+    char title[GM_PATH_MAX];
+    struct opened *next;
+} opened;
+
+static opened *all; /* under the lock of h5.h */
+
+static void release(opened *o)
+{
+    gm_h5_close(o->type);
+    gm_h5_close(o->space);
+    gm_h5_close(o->set);
+    gm_h5_close(o->file);
+    free(o);
+}
+
+static opened **find(int64_t id)
+{
+    opened **at = &all;
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
+typedef struct open_call {
+    int64_t id;
+    gm_dataset dataset;
+    char title[GM_PATH_MAX];
+} open_call;
+
+/* Chunks that are read in pieces are decoded once if the cache has room for one. */
+static hid_t access_for(opened *o, const gm_dataset *dataset)
+{
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    int64_t bytes = (int64_t)gm_dtype_size(dataset->type);
+    for (int d = 0; d < dataset->rank; d++)
+        bytes = gm_mul_sat(bytes, dataset->chunk[d]);
+    o->chunk_bytes = dataset->layout == GM_CHUNKED ? bytes : 0;
+    if (!o->chunk_bytes)
+        return access;
+    hsize_t file_bytes = 0;
+    H5Fget_filesize(o->file, &file_bytes);
+    gm_worker_need_chunk(bytes, (int64_t)file_bytes);
+    if (access >= 0 && bytes > 1 << 20 && bytes <= UINT32_MAX)
+        H5Pset_chunk_cache(access, H5D_CHUNK_CACHE_NSLOTS_DEFAULT, (size_t)bytes, 1);
+    return access;
+}
+
+/* Is the dataset still as described? */
+static int has_shape(hid_t space, const gm_dataset *dataset)
+{
+    hsize_t dims[GM_RANK_MAX];
+    if (H5Sget_simple_extent_ndims(space) != dataset->rank || H5Sget_simple_extent_dims(space, dims, NULL) < 0)
+        return 0;
+    for (int d = 0; d < dataset->rank; d++)
+        if ((int64_t)dims[d] < dataset->dims[d])
+            return 0;
+    return 1;
+}
+
+/* Notes what libhdf5 is not to be trusted with. */
+static int has_chunks(opened *o, const gm_dataset *dataset)
+{
+    hsize_t chunk[GM_RANK_MAX];
+    hid_t plist = H5Dget_create_plist(o->set), type = H5Dget_type(o->set);
+    int is_chunked = plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED;
+    int ok = plist >= 0 && type >= 0 && is_chunked == (dataset->layout == GM_CHUNKED) &&
+             (!is_chunked || H5Pget_chunk(plist, GM_RANK_MAX, chunk) == dataset->rank);
+    o->stored_bytes = ok && is_chunked && gm_input_reads(o->set) ? (int64_t)H5Tget_size(type) : 0;
+    for (int d = 0; d < dataset->rank && ok && is_chunked; d++) {
+        ok = (int64_t)chunk[d] == dataset->chunk[d];
+        o->chunk[d] = dataset->chunk[d];
+        o->stored_bytes = gm_mul_sat(o->stored_bytes, o->chunk[d]);
+    }
+    o->filters = plist >= 0 ? H5Pget_nfilters(plist) : 0;
+    o->least_bytes = ok && is_chunked ? (int64_t)gm_filters_least_bytes(plist, type) : 0;
+    gm_h5_close(type);
+    gm_h5_close(plist);
+    return ok;
+}
+
+static int open_it(opened *o, const gm_dataset *dataset)
+{
+    char reason[GM_H5_TEXT];
+    int status = gm_h5_open(dataset->file, &o->file);
+    if (status)
+        return status;
+    hid_t access = access_for(o, dataset);
+    if (access >= 0)
+        o->set = H5Dopen2(o->file, dataset->name, access);
+    if (o->set >= 0)
+        o->space = H5Dget_space(o->set);
+    if (o->set >= 0)
+        o->type = dataset->swap ? gm_h5_type_swapped(dataset->type) : H5Tcopy(gm_h5_type(dataset->type));
+    if (o->space < 0 || o->type < 0)
+        status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", o->title, gm_h5_error(reason));
+    else if (!has_shape(o->space, dataset) || !has_chunks(o, dataset))
+        status = gm_fail(GM_EINPUT, "%s: has changed since it was described", o->title);
+    gm_h5_close(access);
+    return status;
+}
+
+static int open_there(const void *argument, size_t bytes, gm_reply *reply)
+{
+    const open_call *call = argument;
+    opened *o = malloc(sizeof *o);
+    (void)bytes, (void)reply;
+    if (!o)
+        return gm_fail(GM_EDEVICE, "%s: no memory to open it", call->title);
+    *o = (opened){.id = call->id, .rank = call->dataset.rank, .next = all};
+    o->file = o->set = o->space = o->type = H5I_INVALID_HID;
+    memcpy(o->title, call->title, sizeof o->title);
+    int status = open_it(o, &call->dataset);
+    if (status)
+        release(o);
+    else
+        all = o;
+    return status;
+}
+
+static int close_there(const void *argument, size_t bytes, gm_reply *reply)
+{
+    opened **at = find(*(const int64_t *)argument), *o = *at;
+    (void)bytes, (void)reply;
+    if (o) {
+        *at = o->next;
+        release(o);
+    }
+    return GM_OK;
+}
+
+typedef struct read_call {
+    int64_t id;
+    int64_t start[GM_RANK_MAX], step[GM_RANK_MAX], count[GM_RANK_MAX];
+} read_call;
+
+/* libhdf5 takes a chunk that was stored without filters for a whole one, and some that were stored with theirs for long
+ * enough, whatever their size. */
+static int check_chunk(const opened *o, const int64_t *at)
+{
+    const uint32_t all = o->filters < 32 ? (UINT32_C(1) << o->filters) - 1 : UINT32_MAX;
+    char reason[GM_H5_TEXT], coordinates[GM_COORDINATES_TEXT];
+    hsize_t offset[GM_RANK_MAX];
+    gm_chunk_place place;
+    for (int d = 0; d < o->rank; d++)
+        offset[d] = (hsize_t)(at[d] * o->chunk[d]);
+    if (gm_chunk_find(o->set, o->space, offset, &place))
+        return gm_fail(GM_EINPUT, "%s: chunk %s: cannot be located, the file is damaged: %s", o->title,
+                       gm_coordinates_format(o->rank, at, coordinates), gm_h5_error(reason));
+    uint32_t left_out = place.filter_mask & all;
+    int64_t stored = (int64_t)place.at.bytes, least = left_out == all ? o->stored_bytes : left_out ? 0 : o->least_bytes;
+    if (place.at.address == HADDR_UNDEF || (stored >= least && (left_out != all || stored == least)))
+        return GM_OK;
+    return gm_fail(GM_EINPUT, "%s: chunk %s: is stored in %" PRId64 " bytes, expected %" PRId64 ": the file is damaged",
+                   o->title, gm_coordinates_format(o->rank, at, coordinates), stored, least);
+}
+
+static int check_chunks(const opened *o, const read_call *call)
+{
+    int64_t first[GM_RANK_MAX], last[GM_RANK_MAX], at[GM_RANK_MAX];
+    int status = GM_OK, d;
+    for (d = 0; d < o->rank; d++) {
+        first[d] = at[d] = call->start[d] / o->chunk[d];
+        last[d] = (call->start[d] + (call->count[d] - 1) * call->step[d]) / o->chunk[d];
+    }
+    do {
+        status = check_chunk(o, at);
+        gm_worker_progress();
+        for (d = o->rank - 1; d >= 0 && at[d]++ == last[d]; d--)
+            at[d] = first[d];
+    } while (d >= 0 && !status);
+    return status;
+}
+
+/* Memory of the shape of the piece: between different shapes libhdf5 copies element by element. */
+static int read_there(const void *argument, size_t bytes, gm_reply *reply)
+{
+    const read_call *call = argument;
+    const opened *o = *find(call->id);
+    hsize_t start[GM_RANK_MAX], step[GM_RANK_MAX], count[GM_RANK_MAX], elements = 1;
+    char reason[GM_H5_TEXT];
+    void *to;
+    (void)bytes;
+    if (!o)
+        return gm_fail(GM_EINPUT, "a dataset cannot be read any more: libhdf5 was started anew");
+    for (int d = 0; d < o->rank; d++) {
+        start[d] = (hsize_t)call->start[d];
+        step[d] = (hsize_t)call->step[d];
+        count[d] = (hsize_t)call->count[d];
+        elements *= count[d];
+    }
+    int status = gm_reply_place(reply, elements * H5Tget_size(o->type), &to);
+    if (status)
+        return status;
+    status = o->stored_bytes ? check_chunks(o, call) : GM_OK;
+    if (status)
+        return status;
+    memset(to, 0, elements * H5Tget_size(o->type)); /* elements that the file says nothing of */
+    gm_worker_allow_chunk(o->chunk_bytes);
+    hid_t memory = o->rank ? H5Screate_simple(o->rank, count, NULL) : H5Screate(H5S_SCALAR);
+    int ok = memory >= 0;
+    if (ok && o->rank > 0)
+        ok = H5Sselect_hyperslab(o->space, H5S_SELECT_SET, start, step, count, NULL) >= 0;
+    gm_input_reads_elements(1);
+    ok = ok && H5Dread(o->set, o->type, memory, o->space, H5P_DEFAULT, to) >= 0;
+    gm_input_reads_elements(0);
+    if (!ok)
+        status = gm_fail(GM_EINPUT, "%s: reading failed, the file is damaged: %s", o->title, gm_h5_error(reason));
+    gm_h5_close(memory);
+    return status;
+}
+
+/* --- In the rank --- */
+
+int gm_foreign_open(const gm_dataset *dataset, const char *title, gm_foreign **out)
+{
+    static _Atomic int64_t last;
+    gm_foreign *foreign = malloc(sizeof *foreign);
+    open_call *call = calloc(1, sizeof *call);
+    int status = GM_OK;
+    *out = NULL;
+    if (!foreign || !call) {
+        status = gm_fail(GM_EDEVICE, "%s: no memory to open it", title);
+    } else {
+        *foreign = (gm_foreign){dataset, title, ++last};
+        call->id = foreign->id;
+        call->dataset = *dataset;
+        snprintf(call->title, sizeof call->title, "%s", title);
+        status = gm_worker_run(title, open_there, call, sizeof *call, NULL, NULL);
+    }
+    free(call);
+    if (status)
+        free(foreign);
+    else
+        *out = foreign;
+    return status;
+}
+
+void gm_foreign_close(gm_foreign *foreign)
+{
+    if (!foreign)
+        return;
+    int hushed = gm_error_hush(1); /* a worker that has ended has closed it */
+    gm_worker_run(foreign->title, close_there, &foreign->id, sizeof foreign->id, NULL, NULL);
+    gm_error_hush(hushed);
+    free(foreign);
+}
+
+/* Chunks that an H5Dread touches: it makes a record of several hundred bytes of each. */
+enum { CHUNKS_MAX = 1 << 16 };
+
+/* The most elements in each dimension of pieces that fit: whole chunks if they fit, as many as do. */
+static void choose_piece(const gm_dataset *dataset, const gm_region *region, int64_t *piece)
+{
+    int64_t room = GM_REPLY_PLACE / (int64_t)gm_dtype_size(dataset->type), elements = 1,
+            chunks = dataset->layout == GM_CHUNKED ? CHUNKS_MAX : INT64_MAX;
+    for (int d = 0; d < dataset->rank; d++) {
+        int64_t unit = dataset->layout == GM_CHUNKED ? gm_ceil_div(dataset->chunk[d], region->step[d]) : 1;
+        piece[d] = gm_min(region->count[d], unit);
+        elements = gm_mul_sat(elements, piece[d]);
+    }
+    for (int d = 0; d < dataset->rank && elements > room; d++) { /* a part of a chunk */
+        int64_t others = 1;
+        for (int e = d + 1; e < dataset->rank; e++)
+            others = gm_mul_sat(others, piece[e]);
+        piece[d] = gm_max(1, room / others);
+        elements = gm_mul_sat(piece[d], others);
+    }
+    for (int d = dataset->rank - 1; d >= 0; d--) { /* more of them, first along the rows */
+        int64_t more = gm_min(gm_min(room / elements, chunks), gm_ceil_div(region->count[d], piece[d]));
+        elements = elements / piece[d];
+        piece[d] = gm_min(region->count[d], piece[d] * more);
+        elements *= piece[d];
+        chunks /= more;
+        if (piece[d] < region->count[d])
+            break;
+    }
+}
+
+/* Elements from the at-th one of the region on, up to a border of chunks. */
+static int64_t cut(const gm_dataset *dataset, const gm_region *region, const int64_t *piece, int d, int64_t at)
+{
+    int64_t left = region->count[d] - at, chunk = dataset->layout == GM_CHUNKED ? dataset->chunk[d] : 1;
+    int64_t border = gm_max(1, piece[d] / chunk) * chunk - (region->start[d] + at) % chunk;
+    return gm_min(left, region->step[d] == 1 ? gm_min(piece[d], border) : piece[d]);
+}
+
+/* Where a piece of the worker's goes. */
+typedef struct placing {
+    gm_stride dims[GM_RANK_MAX];
+    int rank;
+    size_t size, bytes, taken;
+    char *to;
+} placing;
+
+static int place(void *context, const void *data, size_t bytes)
+{
+    placing *p = context;
+    p->taken += bytes;
+    if (p->taken != p->bytes) /* it comes as a whole */
+        return gm_fail(GM_EINTERNAL, "%zu bytes of a dataset came, expected %zu", p->taken, p->bytes);
+    gm_bytes_copy(data, p->dims, p->rank, p->size, p->to);
+    return GM_OK;
+}
+
+/* The piece at `at` elements from the start of the region. count: its elements. */
+static int read_piece(const gm_foreign *foreign, const gm_region *region, const int64_t *at, const int64_t *count,
+                      char *dst)
+{
+    const gm_dataset *dataset = foreign->dataset;
+    placing p = {.rank = dataset->rank, .size = gm_dtype_size(dataset->type), .to = dst};
+    read_call call = {.id = foreign->id};
+    int64_t dense = (int64_t)p.size;
+    for (int d = dataset->rank - 1; d >= 0; d--) {
+        call.start[d] = region->start[d] + at[d] * region->step[d];
+        call.step[d] = region->step[d];
+        call.count[d] = count[d];
+        p.dims[d] = (gm_stride){count[d], dense, region->memory[d]};
+        p.to += at[d] * region->memory[d];
+        dense *= count[d];
+    }
+    p.bytes = (size_t)dense;
+    int status = gm_worker_stream(foreign->title, read_there, &call, sizeof call, place, &p);
+    if (!status && p.taken != p.bytes)
+        status = gm_fail(GM_EINTERNAL, "%s: %zu bytes came, expected %zu", foreign->title, p.taken, p.bytes);
+    return status;
+}
+
+int gm_foreign_read(const gm_foreign *foreign, const gm_region *region, char *dst)
+{
+    const gm_dataset *dataset = foreign->dataset;
+    int64_t piece[GM_RANK_MAX], at[GM_RANK_MAX] = {0}, count[GM_RANK_MAX];
+    int d, status;
+    choose_piece(dataset, region, piece);
+    do {
+        for (d = 0; d < dataset->rank; d++)
+            count[d] = cut(dataset, region, piece, d, at[d]);
+        status = read_piece(foreign, region, at, count, dst);
+        for (d = dataset->rank - 1; d >= 0 && (at[d] += count[d]) == region->count[d]; d--)
+            at[d] = 0;
+    } while (d >= 0 && !status);
+    return status;
+}

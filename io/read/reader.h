@@ -1,0 +1,32 @@
+/* reader.h - reads rectangles of a dataset's matrix (gm_dataset_matrix) from the file to memory.
+ * Every rank opens its own; nothing here is collective. */
+#ifndef GM_IO_READER_H
+#define GM_IO_READER_H
+
+#include "io/dataset.h"
+
+typedef struct gm_reader gm_reader;
+
+/* Opens the file of a record for reading. Also checks that it is the file that was described, and long enough for the
+ * data (truncated: GM_EINPUT). */
+int gm_reader_open(const gm_dataset *dataset, gm_reader **reader);
+void gm_reader_close(gm_reader *reader); /* takes NULL */
+
+/* Host memory that an open reader with the given threads may charge, where `room` bytes may be allocated when it is
+ * opened; it works with less, down to one thread's. 0 for datasets that need none. Pure. */
+int64_t gm_reader_bytes(const gm_dataset *dataset, int threads, int64_t room);
+
+/* Can several threads read it at the same time? Otherwise libhdf5 reads it, or a source of it, for one after the other.
+ */
+int gm_reader_is_parallel(const gm_dataset *dataset);
+
+/* Reads elements [row, row + rows) x [col, col + cols) of the matrix to dst, rows pitch bytes apart, in the type and
+ * byte order that the record names. Thread-safe: contiguous data by checked pread, chunks decoded by the thread
+ * that calls, virtual datasets from their sources, everything else by H5Dread. GM_EINPUT on failure. */
+int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch);
+
+/* Reads elements [first, first + count) of the selection, in C order, to consecutive elements of dst. Thread-safe;
+ * GM_EINPUT. */
+int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst);
+
+#endif

@@ -1,0 +1,91 @@
+/* measure.h - device functions for benchmarks only: an optional part of the table (gm_device_ops.measure). As there,
+ * functions return a gm_status, and an entry that is NULL is not supported. Calls put work into a queue; pointers are
+ * to device memory. launch.h lists the files. */
+#ifndef GM_KERNELS_BENCH_MEASURE_H
+#define GM_KERNELS_BENCH_MEASURE_H
+
+#include "base/types/dtype.h"
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* C = A B in one call as a user would write it: no leaves, no tiles. All of one type, F32 or F64. */
+typedef struct gm_gemm_call {
+    gm_dtype type;
+    int64_t m, n, k;
+    const void *a; /* [m][lda] */
+    int64_t lda;   /* elements, as ldb and ldc */
+    const void *b; /* [k][ldb] */
+    int64_t ldb;
+    void *c; /* [m][ldc] */
+    int64_t ldc;
+} gm_gemm_call;
+
+typedef int gm_gemm(gm_queue *queue, const gm_gemm_call *call);
+
+/* One step of an optimisation ladder of products: F32 only. */
+typedef struct gm_rung {
+    const char *name; /* NULL: the end of the ladder */
+    gm_gemm *run;
+} gm_rung;
+
+typedef int gm_copy(gm_queue *queue, void *dst, const void *src,
+                    size_t bytes); /* no overlap; dst and src are multiples of 16 */
+
+/* Reads all of src, a multiple of 16. Writes sink, [16], only for one value of the data, so that the reads stay. */
+typedef int gm_read(gm_queue *queue, const void *src, size_t bytes, void *sink);
+
+/* One statistic of n elements, in native order of bytes, in one call as a user would write it. */
+typedef struct gm_rival_reduce_call {
+    gm_dtype type;
+    int is_max; /* 0: the sum; of integers in 64 bits, of floats in their own type */
+    int64_t n;
+    const void *src;
+    void *out; /* one element, or 64-bit sum */
+    void *room;
+    size_t room_bytes;
+} gm_rival_reduce_call;
+
+typedef struct gm_measure_ops {
+    /* Holds the queue: work put into it from now on starts at the release, so that the time between two events in it
+     * does not include the cost of launching. A queue is held once at a time. After GM_HOLD_SECONDS it continues
+     * without a release; *held is then 0. */
+    int (*hold)(gm_queue *queue);
+    int (*release)(gm_queue *queue, int *held);
+
+    /* Reads buffer, which holds zeros and should be several times the size of the cache. Then nothing else is cached,
+     * and no line waits to be written back. */
+    int (*flush)(gm_queue *queue, const void *buffer, size_t bytes);
+
+    gm_copy *copy;       /* ours, from device memory to device memory */
+    gm_copy *copy_rival; /* as a user would write it */
+    const char *copy_rival_name;
+
+    gm_read *read; /* ours, as fast as device memory can be read */
+
+    /* The library that a user would call for sums and extremes: its name and version, the bytes of device memory that
+     * it needs for n elements (0: type not supported), and the call. All three or none. */
+    const char *(*rival_reduce_name)(void);
+    size_t (*rival_reduce_room)(gm_dtype type, int64_t n);
+    int (*rival_reduce)(gm_queue *queue, const gm_rival_reduce_call *call);
+
+    /* The library that a user would call for a product: its name and version; NULL with *absence set where it is not
+     * installed. Opens it once; its own memory is not charged. rival_product may be called when it is open. */
+    const char *(*rival)(gm_device *device, const char **absence);
+    gm_gemm *rival_product;
+
+    const gm_rung *matmul_ladder;
+} gm_measure_ops;
+
+enum { GM_HOLD_SECONDS = 2 };
+
+/* c: [rows][cols] = a: [rows][k] times b: [k][cols], host memory, summed in long double: the reference of
+ * products. */
+void gm_cpu_reference(int threads, int64_t rows, int64_t cols, int64_t k, const double *a, const double *b, double *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

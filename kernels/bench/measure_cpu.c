@@ -1,0 +1,103 @@
+/* The processor's table for benchmarks. A queue does its work at once, so there is no hold. */
+#include <omp.h>
+#include <string.h>
+#include <time.h>
+
+#include <cblas.h>
+
+#include "base/size.h"
+#include "kernels/bench/launch.h"
+#include "kernels/device_cpu.h"
+
+static const int64_t chunk = 1 << 20; /* bytes; threads copy whole chunks */
+
+/* OpenMP's threads spin for some milliseconds after a loop. The next measurement must not share its processors with
+ * them. */
+static int cpu_flush(gm_queue *queue, const void *buffer, size_t bytes)
+{
+    const uint64_t *word = buffer;
+    int64_t words = (int64_t)(bytes / sizeof *word);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(queue->device->threads) reduction(| : seen)
+    for (int64_t i = 0; i < words; i++)
+        seen |= word[i];
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return seen == 0 ? GM_OK : gm_fail(GM_EINTERNAL, "the buffer that flushes the caches is not zero");
+}
+
+static int cpu_copy(gm_queue *queue, void *dst, const void *src, size_t bytes)
+{
+    int64_t size = (int64_t)bytes;
+#pragma omp parallel for num_threads(queue->device->threads) schedule(static)
+    for (int64_t at = 0; at < size; at += chunk)
+        memcpy((char *)dst + at, (const char *)src + at, (size_t)gm_min(chunk, size - at));
+    return GM_OK;
+}
+
+static int cpu_read(gm_queue *queue, const void *src, size_t bytes, void *sink)
+{
+    const uint64_t *word = src;
+    int64_t words = (int64_t)(bytes / sizeof *word);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(queue->device->threads) reduction(^ : seen)
+    for (int64_t i = 0; i < words; i++)
+        seen ^= word[i];
+    memcpy(sink, &seen, sizeof seen);
+    return GM_OK;
+}
+
+static int cpu_copy_rival(gm_queue *queue, void *dst, const void *src, size_t bytes)
+{
+    (void)queue;
+    memcpy(dst, src, bytes);
+    return GM_OK;
+}
+
+static const char *cpu_rival(gm_device *device, const char **absence)
+{
+    (void)device;
+    *absence = NULL;
+    return "OpenBLAS";
+}
+
+/* One call on all threads, as a user would write it. */
+static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call)
+{
+    blasint m = (blasint)call->m, n = (blasint)call->n, k = (blasint)call->k;
+    blasint lda = (blasint)call->lda, ldb = (blasint)call->ldb, ldc = (blasint)call->ldc;
+    if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc)
+        return gm_fail(GM_EDEVICE, "product by OpenBLAS: more elements in a row than it can count");
+    int before = omp_get_max_threads();
+    omp_set_num_threads(queue->device->threads); /* OpenBLAS on OpenMP uses this number */
+    gm_cpu_blas_threads(queue->device->threads);
+    if (call->type == GM_DTYPE_F64)
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
+    else
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
+    gm_cpu_blas_threads(1);
+    omp_set_num_threads(before);
+    return GM_OK;
+}
+
+static int ladder_1(gm_queue *queue, const gm_gemm_call *call)
+{
+    return gm_cpu_matmul_1_naive(queue->device->threads, call);
+}
+
+static int ladder_2(gm_queue *queue, const gm_gemm_call *call)
+{
+    return gm_cpu_matmul_2_compensated(queue->device->threads, call);
+}
+
+static const gm_rung matmul_ladder[] = {{"plain", ladder_1}, {"compensated", ladder_2}, {NULL, NULL}};
+
+const gm_measure_ops gm_cpu_measure = {
+    .flush = cpu_flush,
+    .copy = cpu_copy,
+    .copy_rival = cpu_copy_rival,
+    .copy_rival_name = "memcpy",
+    .read = cpu_read,
+    .rival = cpu_rival,
+    .rival_product = cpu_rival_product,
+    .matmul_ladder = matmul_ladder,
+};

@@ -1,0 +1,119 @@
+/* calls.h - the device operations of a product: what a call takes. base/device_ops.def lists those of the table.
+ *
+ *   matmul_cpu.c                            products, by OpenBLAS, a leaf of a tile in each call
+ *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products, without and with tensor cores, and their common parts
+ *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels
+ *   finish_cpu.c, finish_cuda.cu            fold a leaf of another rank; finish: alpha, beta, the type of C
+ *   probe_cpu.c, probe_cuda.cu              products with vectors, for the check */
+#ifndef GM_KERNELS_MATMUL_CALLS_H
+#define GM_KERNELS_MATMUL_CALLS_H
+
+#include "base/types/dtype.h"
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* acc = (accumulate ? acc : 0) folded with the partial products of op(A) op(B), leaf after leaf in the order of k:
+ * acc += leaf_0; acc += leaf_1; ... Each leaf is summed for itself, in an order that depends on nothing but the leaf;
+ * each fold is one rounded addition in the accumulator's type. So the bits of an element do not depend on how many
+ * leaves one call covers, nor on the block of C that it covers as long as the block begins at a tile border. */
+typedef struct gm_product_call {
+    int64_t m, n, k;
+    int transpose_a, transpose_b;
+    const void *a; /* [m][lda], or [k][lda] when transposed; device memory, operand type */
+    int64_t lda;   /* elements; a multiple of 16 bytes, as the start of a is */
+    const void *b; /* [k][ldb], or [n][ldb] when transposed */
+    int64_t ldb;
+    void *acc; /* [m][ldacc], accumulator type */
+    int64_t ldacc;
+    int64_t leaf;   /* length of a leaf in k, a multiple of 64; the last one may be shorter */
+    int64_t tile;   /* C is cut into tiles of tile x tile from the corner of acc; at most the product's tile */
+    int accumulate; /* 0: the first leaf is stored, acc is not read */
+    void *tiles; /* [tile_count][tile][tile] accumulators of device memory as work space, if the product wants_tiles */
+    int64_t tile_count; /* one for each processor thread that it may use; at least 1 */
+} gm_product_call;
+
+typedef struct gm_product {
+    gm_dtype operand;     /* type of the panels of A and B on this kind of device */
+    gm_dtype accumulator; /* type of acc */
+    int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
+    int wants_tiles;      /* run needs call.tiles */
+    const char *kernel;   /* its name, for the report */
+    int (*run)(gm_queue *queue, const gm_product_call *call);
+} gm_product;
+
+/* dst[i][j] = src[i][j] converted to another type: file bytes to a panel. Integers and floats convert to the nearest
+ * value. */
+typedef struct gm_unpack_call {
+    int64_t rows, cols;
+    const void *src;  /* device memory, elements of src_type, swapped in byte order if swap */
+    size_t src_pitch; /* bytes from row to row */
+    gm_dtype src_type;
+    int swap;
+    void *dst; /* [rows][ld], F32 or F64 */
+    int64_t ld;
+    gm_dtype dst_type;
+} gm_unpack_call;
+
+/* acc[i][j] += part[i][j]: one more leaf, brought by another rank. Both of the same type, F32 or F64. */
+typedef struct gm_fold_call {
+    int64_t rows, cols;
+    const void *part; /* [rows][cols], contiguous */
+    void *acc;        /* [rows][ld] */
+    int64_t ld;
+    gm_dtype type;
+} gm_fold_call;
+
+/* Numbers of elements of a result that are not finite. */
+typedef struct gm_nonfinite {
+    uint64_t nan, inf; /* NaN and infinity in the float64 value itself */
+    uint64_t overflow; /* finite in float64, infinite in the type of C */
+} gm_nonfinite;
+
+/* out[i][j] = alpha acc[i][j] + beta c0[i][j], evaluated in float64 with each operation rounded, then rounded once to
+ * the type of C. */
+typedef struct gm_finish_call {
+    int64_t rows, cols;
+    const void *acc; /* [rows][ldacc], F32 or F64; NULL: zeros (k = 0, or alpha = 0) */
+    int64_t ldacc;
+    gm_dtype acc_type;
+    double alpha, beta;
+    const void
+        *c0; /* [rows][cols] contiguous, file bytes as for unpack; NULL when beta is 0: then nothing of it is read */
+    gm_dtype c0_type;
+    int c0_swap;
+    void *out; /* [rows][cols], contiguous, F16, F32 or F64, in the order of bytes of this machine */
+    gm_dtype out_type;
+    gm_nonfinite *count; /* device memory; added to */
+} gm_finish_call;
+
+/* Products of a matrix with vectors, in float64: the O(n^2) work of checking a product.
+ * With M [rows][cols] (file bytes, as for unpack), p [cols] and q [rows], each output that is not NULL is added to:
+ *   r += M p      r_abs += |M| |p|      r_sq += row sums of M^2       (all [rows])
+ *   s += q'M      s_abs += |q|'|M|      s_sq += column sums of M^2    (all [cols])
+ * p may be NULL when r and r_abs are, q when s and s_abs are. Elements that are not finite go in as they are. */
+typedef struct gm_probe_call {
+    int64_t rows, cols;
+    const void *m;
+    size_t pitch; /* bytes from row to row */
+    gm_dtype type;
+    int swap;
+    const double *p, *q; /* device memory, as all of these */
+    double *r, *r_abs, *r_sq;
+    double *s, *s_abs, *s_sq;
+} gm_probe_call;
+
+/* The products are no entries of the table: gm_device_ops.product selects among them. */
+enum { GM_CPU_TILE = 512 };
+int gm_cpu_matmul_fp32(int threads, const gm_product_call *call); /* float32 operands and accumulators */
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call); /* float64 operands and accumulators */
+int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call); /* float32 operands, float64 acc */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,141 @@
+/* Fold and finish. Intrinsics round each operation: nvcc must not fuse a product and a sum into one rounding. */
+#include <math.h>
+
+#include "kernels/dispatch.cuh"
+#include "kernels/elementwise_cuda.cuh"
+#include "kernels/matmul/calls.h"
+
+static __device__ __forceinline__ float add_rounded(float a, float b)
+{
+    return __fadd_rn(a, b);
+}
+
+static __device__ __forceinline__ double add_rounded(double a, double b)
+{
+    return __dadd_rn(a, b);
+}
+
+template <typename REAL>
+static __global__ void __launch_bounds__(LANES *WARPS) fold(gm_fold_call call)
+{
+    elementwise(call.rows, call.cols, [&](int64_t i, int64_t j, int n) {
+        const REAL *part = (const REAL *)call.part + i * call.cols + j;
+        REAL *acc = (REAL *)call.acc + i * call.ld + j;
+        REAL x[EACH], y[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e < n) {
+                x[e] = acc[e * LANES];
+                y[e] = part[e * LANES];
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e < n)
+                acc[e * LANES] = add_rounded(x[e], y[e]);
+        }
+    });
+}
+
+extern "C" int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call)
+{
+    if (call->rows == 0 || call->cols == 0)
+        return cudaSuccess;
+    dim3 grid = elementwise_grid(call->rows, call->cols), block = elementwise_block();
+    if (call->type == GM_DTYPE_F32) {
+        fold<float><<<grid, block, 0, stream>>>(*call);
+    } else if (call->type == GM_DTYPE_F64) {
+        fold<double><<<grid, block, 0, stream>>>(*call);
+    } else {
+        return cudaErrorInvalidValue;
+    }
+    return cudaGetLastError();
+}
+
+/* Stands for an element type when there is no c0. */
+struct no_element {
+    typedef gm_raw1 raw;
+    static __device__ __forceinline__ void read(raw, int, double *value)
+    {
+        *value = 0;
+    }
+};
+
+static __device__ __forceinline__ double load_acc(const gm_finish_call &call, int64_t at)
+{
+    return call.acc == NULL                ? 0
+           : call.acc_type == GM_DTYPE_F32 ? ((const float *)call.acc)[at]
+                                           : ((const double *)call.acc)[at];
+}
+
+static __device__ __forceinline__ void store_out(const gm_finish_call &call, int64_t at, double value)
+{
+    if (call.out_type == GM_DTYPE_F16) {
+        ((gm_f16 *)call.out)[at] = gm_round_gm_f16(value);
+    } else if (call.out_type == GM_DTYPE_F32) {
+        ((float *)call.out)[at] = gm_round_float(value);
+    } else {
+        ((double *)call.out)[at] = value;
+    }
+}
+
+/* overflow: the smallest magnitude that is infinite in the type of C. The types of acc and out are tested at run time,
+ * the same way in all threads: the kernel is bound by memory. */
+template <typename ELEMENT>
+static __global__ void __launch_bounds__(LANES *WARPS) finish(gm_finish_call call, double overflow)
+{
+    const bool add = call.c0 != NULL;
+    unsigned nan = 0, inf = 0, over = 0;
+    elementwise(call.rows, call.cols, [&](int64_t i, int64_t j, int n) {
+        double x[EACH];
+        typename ELEMENT::raw raw[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e < n) {
+                x[e] = load_acc(call, i * call.ldacc + j + e * LANES);
+                raw[e] = add ? ((const typename ELEMENT::raw *)call.c0)[i * call.cols + j + e * LANES] : 0;
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e < n) {
+                double value = __dmul_rn(call.alpha, x[e]), more;
+                if (add) {
+                    ELEMENT::read(raw[e], call.c0_swap, &more);
+                    value = __dadd_rn(value, __dmul_rn(call.beta, more));
+                }
+                nan += isnan(value);
+                inf += isinf(value);
+                over += isfinite(value) && fabs(value) >= overflow;
+                store_out(call, i * call.cols + j + e * LANES, value);
+            }
+        }
+    });
+    /* Usually there is nothing to count. */
+    if (nan != 0)
+        atomicAdd((unsigned long long *)&call.count->nan, nan);
+    if (inf != 0)
+        atomicAdd((unsigned long long *)&call.count->inf, inf);
+    if (over != 0)
+        atomicAdd((unsigned long long *)&call.count->overflow, over);
+}
+
+extern "C" int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call)
+{
+    if (call->rows == 0 || call->cols == 0)
+        return cudaSuccess;
+    if (call->c0 != NULL && misaligned(call->c0, 0, call->c0_type))
+        return cudaErrorMisalignedAddress;
+    if (call->out_type != GM_DTYPE_F16 && call->out_type != GM_DTYPE_F32 && call->out_type != GM_DTYPE_F64)
+        return cudaErrorInvalidValue;
+    double overflow = gm_dtype_overflow(call->out_type);
+    dim3 grid = elementwise_grid(call->rows, call->cols), block = elementwise_block();
+    if (call->c0 == NULL) {
+        finish<no_element><<<grid, block, 0, stream>>>(*call, overflow);
+        return cudaGetLastError();
+    }
+    return dispatch(call->c0_type, [&](auto element) {
+        finish<decltype(element)><<<grid, block, 0, stream>>>(*call, overflow);
+        return cudaGetLastError();
+    });
+}

@@ -1,0 +1,128 @@
+/* Products on the processor: a tile of C and a leaf of k make ONE single-threaded BLAS call, so neither the number of
+ * threads nor the block of C that a rank holds has a say in the bits; the threads share out the tiles. */
+#include <inttypes.h>
+#include <omp.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "base/size.h"
+#include "base/stop.h"
+#include "kernels/matmul/calls.h"
+
+/* The two types, so that what follows is written once. c: [m][ldc] = op(a) op(b); add: to [m][ld] += tile [m][n]. */
+typedef struct real {
+    size_t size;
+    void (*gemm)(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a, const void *b, void *c,
+                 int64_t ldc);
+    void (*add)(int64_t m, int64_t n, void *to, int64_t ld, const void *tile);
+} real;
+
+#define REAL(type, blas)                                                                                      \
+    static void gemm_##type(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a,      \
+                            const void *b, void *c, int64_t ldc)                                              \
+    {                                                                                                         \
+        cblas_##blas(CblasRowMajor, call->transpose_a ? CblasTrans : CblasNoTrans,                            \
+                     call->transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, 1, a, \
+                     (blasint)call->lda, b, (blasint)call->ldb, 0, c, (blasint)ldc);                          \
+    }                                                                                                         \
+    static void add_##type(int64_t m, int64_t n, void *to, int64_t ld, const void *tile)                      \
+    {                                                                                                         \
+        for (int64_t i = 0; i < m; i++) {                                                                     \
+            type *row = (type *)to + i * ld;                                                                  \
+            const type *more = (const type *)tile + i * n;                                                    \
+            _Pragma("omp simd") for (int64_t j = 0; j < n; j++)                                               \
+            {                                                                                                 \
+                row[j] += more[j];                                                                            \
+            }                                                                                                 \
+        }                                                                                                     \
+    }                                                                                                         \
+    static const real real_##type = {sizeof(type), gemm_##type, add_##type};
+
+REAL(float, sgemm)
+REAL(double, dgemm)
+
+static const void *element(const real *real, const void *matrix, int64_t ld, int64_t row, int64_t column)
+{
+    return (const char *)matrix + (size_t)(row * ld + column) * real->size;
+}
+
+/* Is the product still wanted? The main thread hears of the other ranks. */
+static int is_wanted(int *stopped)
+{
+    int now;
+#pragma omp atomic read
+    now = *stopped;
+    if (!now && gm_stop_status()) {
+        now = 1;
+#pragma omp atomic write
+        *stopped = 1;
+    }
+    return !now;
+}
+
+/* Tile (i0, j0) of C, all its leaves; buffer: a tile of this thread. */
+static void make_tile(const real *real, const gm_product_call *call, int64_t i0, int64_t j0, void *buffer, int *stopped)
+{
+    int64_t m = gm_min(call->tile, call->m - i0), n = gm_min(call->tile, call->n - j0);
+    char *acc = (char *)call->acc + (size_t)(i0 * call->ldacc + j0) * real->size;
+    if (call->k == 0 && !call->accumulate) {
+        for (int64_t i = 0; i < m; i++)
+            memset(acc + (size_t)(i * call->ldacc) * real->size, 0, (size_t)n * real->size);
+    }
+    for (int64_t l0 = 0; l0 < call->k && is_wanted(stopped); l0 += call->leaf) {
+        int64_t k = gm_min(call->leaf, call->k - l0);
+        const void *a = call->transpose_a ? element(real, call->a, call->lda, l0, i0)
+                                          : element(real, call->a, call->lda, i0, l0);
+        const void *b = call->transpose_b ? element(real, call->b, call->ldb, j0, l0)
+                                          : element(real, call->b, call->ldb, l0, j0);
+        if (l0 == 0 && !call->accumulate) {
+            real->gemm(call, m, n, k, a, b, acc, call->ldacc);
+        } else {
+            real->gemm(call, m, n, k, a, b, buffer, n);
+            real->add(m, n, acc, call->ldacc, buffer);
+        }
+    }
+}
+
+/* BLAS counts in blasint, 32 bits wide as a rule. */
+static int blas_takes(const gm_product_call *call)
+{
+    int64_t longest = gm_max(gm_max(call->lda, call->ldb), gm_max(call->ldacc, gm_min(call->leaf, call->k)));
+    return (int64_t)(blasint)longest == longest;
+}
+
+static int matmul(const real *real, int threads, const gm_product_call *call)
+{
+    if (!blas_takes(call)) {
+        return gm_fail(GM_EDEVICE,
+                       "product on the CPU: a row of %" PRId64 ", %" PRId64 " or %" PRId64
+                       " elements is longer than BLAS"
+                       " can count",
+                       call->lda, call->ldb, call->ldacc);
+    }
+    int64_t across = gm_ceil_div(call->n, call->tile), tiles = across * gm_ceil_div(call->m, call->tile);
+    int stopped = 0;
+    threads = (int)gm_min(threads, call->tile_count);
+#pragma omp parallel num_threads(threads)
+    {
+        /* A region of one thread is no parallel region to OpenBLAS on OpenMP, which would open its own; this reaches to
+         * the end of the region only. */
+        omp_set_num_threads(1);
+        char *buffer = (char *)call->tiles + (size_t)(omp_get_thread_num() * call->tile * call->tile) * real->size;
+#pragma omp for schedule(dynamic)
+        for (int64_t tile = 0; tile < tiles; tile++)
+            make_tile(real, call, tile / across * call->tile, tile % across * call->tile, buffer, &stopped);
+    }
+    return stopped ? gm_stop_status() : GM_OK; /* after a signal the rest of the product was left out */
+}
+
+int gm_cpu_matmul_fp32(int threads, const gm_product_call *call)
+{
+    return matmul(&real_float, threads, call);
+}
+
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call)
+{
+    return matmul(&real_double, threads, call);
+}

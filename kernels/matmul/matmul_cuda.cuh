@@ -1,0 +1,131 @@
+/* matmul_cuda.cuh - the common parts of the CUDA product kernels: order of tiles, asynchronous copies, fold, launch. */
+#ifndef GM_KERNELS_MATMUL_CUDA_CUH
+#define GM_KERNELS_MATMUL_CUDA_CUH
+
+#include <cuda_runtime.h>
+
+#include "kernels/matmul/calls.h"
+
+/* Rows of tiles that neighbouring blocks share, so that the panels of all blocks in flight stay in the L2 cache. */
+enum { BAND = 12 };
+
+static __device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* Starts a copy of 0 to 16, or 0 to 4, bytes to shared memory, padded with zeros. Memory after these bytes is not read.
+ */
+static __device__ __forceinline__ void copy16(uint32_t dst, const void *src, int bytes)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes));
+}
+
+static __device__ __forceinline__ void copy4(uint32_t dst, const void *src, int bytes)
+{
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(bytes));
+}
+
+/* Closes this thread's group of copies. */
+static __device__ __forceinline__ void copy_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits until at most PENDING groups of each thread's copies are pending. The block then sees all completed copies. */
+template <int PENDING>
+static __device__ __forceinline__ void copy_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+    __syncthreads();
+}
+
+static __device__ __forceinline__ int clamp(int64_t x, int high)
+{
+    return x < 0 ? 0 : x > high ? high : (int)x;
+}
+
+static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* The tile of this block, as its first row and column: down a band of tile rows, then to the next column. */
+static __device__ __forceinline__ void find_tile(const gm_product_call &call, int tile_m, int tile_n, int64_t *row,
+                                                 int64_t *col)
+{
+    uint32_t tiles_m = (uint32_t)divide_up(call.m, tile_m), tiles_n = (uint32_t)divide_up(call.n, tile_n);
+    uint32_t first = blockIdx.x / (BAND * tiles_n) * BAND, rest = blockIdx.x - first * tiles_n;
+    uint32_t rows = tiles_m - first < BAND ? tiles_m - first : BAND;
+
+    *row = (int64_t)(first + rest % rows) * tile_m;
+    *col = (int64_t)(rest / rows) * tile_n;
+}
+
+/* Folds a thread's elements of ROWS rows of C, COUNT groups of 16 bytes in each, STRIDE elements apart: stores them
+ * (add == 0), or adds them to C. All loads come before the first addition, so that their latencies overlap. */
+template <int STRIDE, typename T, int ROWS, int COUNT, int WIDTH>
+static __device__ __forceinline__ void fold_wide(T *const (&c)[ROWS], bool add, T (&v)[ROWS][COUNT][WIDTH])
+{
+    struct __align__(16) pack
+    {
+        T v[WIDTH];
+    };
+    pack group[ROWS][COUNT];
+
+    if (add)
+#pragma unroll
+        for (int i = 0; i < ROWS * COUNT; i++)
+            group[i / COUNT][i % COUNT] = *(const pack *)(c[i / COUNT] + i % COUNT * STRIDE);
+#pragma unroll
+    for (int i = 0; i < ROWS * COUNT; i++) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) {
+            T *g = &group[i / COUNT][i % COUNT].v[e], x = v[i / COUNT][i % COUNT][e];
+            *g = add ? *g + x : x;
+        }
+        *(pack *)(c[i / COUNT] + i % COUNT * STRIDE) = group[i / COUNT][i % COUNT];
+    }
+}
+
+/* The same for one row, which has `left` elements from c on and may lie at any multiple of an element. */
+template <int STRIDE, typename T, int COUNT, int WIDTH>
+static __device__ __forceinline__ void fold_narrow(T *c, int64_t left, bool add, const T (&v)[COUNT][WIDTH])
+{
+#pragma unroll
+    for (int i = 0; i < COUNT * WIDTH; i++) {
+        int at = i / WIDTH * STRIDE + i % WIDTH;
+        if (at < left)
+            c[at] = add ? c[at] + v[i / WIDTH][i % WIDTH] : v[i / WIDTH][i % WIDTH];
+    }
+}
+
+/* Whether the rows of acc lie at multiples of 16 bytes. */
+static __device__ __forceinline__ bool fold_aligned(const gm_product_call &call, size_t size)
+{
+    return (((uintptr_t)call.acc | (uintptr_t)call.ldacc * size) & 15) == 0;
+}
+
+/* Launches one of four kernels, [transpose_a][transpose_b], on tiles of tile_m x tile_n, with shared bytes of shared
+ * memory. */
+typedef void product_kernel(const gm_product_call call);
+
+static int launch_product(product_kernel *const (&kernels)[2][2], int tile_m, int tile_n, int threads, int shared,
+                          gm_cuda_stream stream, const gm_product_call *call)
+{
+    product_kernel *kernel = kernels[call->transpose_a != 0][call->transpose_b != 0];
+    int64_t tiles = divide_up(call->m, tile_m) * divide_up(call->n, tile_n);
+    cudaError_t error;
+
+    if (tiles == 0 || (call->k == 0 && call->accumulate))
+        return cudaSuccess;
+    if (tiles > INT32_MAX)
+        return cudaErrorInvalidConfiguration;
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (error != cudaSuccess)
+        return error;
+    kernel<<<(unsigned)tiles, threads, shared, stream>>>(*call);
+    return cudaGetLastError();
+}
+
+#endif

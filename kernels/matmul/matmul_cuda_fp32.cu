@@ -1,0 +1,219 @@
+/* matmul_cuda_fp32.cu - products in plain float32: a multiplication and its addition are one fused operation of an
+ * ordinary lane.
+ *
+ * A block of 4 warps makes a tile of 128 x 128 of C, a warp 64 x 64, a thread 8 x 16 in registers; two blocks on a
+ * multiprocessor fill each other's gaps. The panels come through a ring of stages of 8 k in shared memory by
+ * asynchronous copies, and lie there by rows of k: 16-byte copies where memory has that order too, else 4-byte copies
+ * that transpose on the way. The fragments of the next k are loaded while the last ones are multiplied.
+ *
+ * The sum over k of a leaf goes in order, so all four transpositions give the same bits.
+ *
+ * The speed hangs on the compiler's choice of registers: an FFMA whose three sources are in one bank (all odd or all
+ * even) takes longer. This order of the operations, of the loads and of the copies leaves 1 to 2 % of those; others had
+ * 10 %, and ran 10 % slower. After a change, count them in `cuobjdump -sass`. */
+#include "kernels/matmul/matmul_cuda.cuh"
+
+enum {
+    WARPS_M = 2,
+    WARPS_N = 2,
+    THREADS = 32 * WARPS_M * WARPS_N,
+    LANES_M = 8,
+    LANES_N = 4, /* of a warp */
+    TM = 8,
+    TN = 16, /* elements of a thread, by groups of 4 that lie 4 LANES apart */
+    WARP_M = TM * LANES_M,
+    WARP_N = TN * LANES_N,
+    TILE = WARP_M * WARPS_M,
+    DEPTH = 8,
+    STAGES = 5,
+    ROW = TILE + 4, /* floats; the 4 keep transposing copies free of bank conflicts */
+    PANEL = DEPTH * ROW,
+    STAGE = 2 * PANEL,
+    RING = STAGES * STAGE
+};
+
+static_assert(WARP_M * WARPS_M == WARP_N * WARPS_N, "a tile is square");
+
+/* A thread's part of the copy of a panel, TILE rows of A or columns of B. "k-major": k runs fastest in memory. */
+template <bool K_MAJOR>
+struct writer {
+    enum {
+        SPAN = K_MAJOR ? THREADS / DEPTH : THREADS / (TILE / 4), /* of a pass, across the rows of memory */
+        PASSES = K_MAJOR ? TILE / SPAN : DEPTH / SPAN
+    };
+
+    const float *src;   /* of the first pass */
+    int64_t pass, step; /* elements from pass to pass, from stage to stage */
+    int left;           /* rows (k-major), or bytes of the row up to 16, that exist from this thread's on */
+    int dst;            /* bytes, within the panel */
+
+    __device__ __forceinline__ void start(const void *base, int64_t ld, int64_t row, int64_t rows)
+    {
+        int t = (int)threadIdx.x, k = K_MAJOR ? t % DEPTH : t / (TILE / 4),
+            r = K_MAJOR ? t / DEPTH : t % (TILE / 4) * 4;
+
+        left = clamp(rows - row, TILE) - r;
+        if (!K_MAJOR)
+            left = clamp(left * (int)sizeof(float), 16);
+        src = (const float *)base + (K_MAJOR ? (row + r) * ld + k : k * ld + row + r);
+        dst = (k * ROW + r) * (int)sizeof(float);
+        pass = SPAN * ld;
+        step = K_MAJOR ? DEPTH : DEPTH * ld;
+    }
+
+    /* Starts the copy of the next stage to the panel at `to`. With EDGE, only `depth` of its k exist, and some rows may
+     * not. */
+    template <bool EDGE>
+    __device__ __forceinline__ void copy(uint32_t to, int depth)
+    {
+        int t = (int)threadIdx.x;
+        const float *from = src;
+
+        to += dst;
+#pragma unroll
+        for (int p = 0; p < PASSES; p++, from += pass)
+            if (K_MAJOR)
+                copy4(to + p * SPAN * 4, from, !EDGE || (p * SPAN < left && t % DEPTH < depth) ? 4 : 0);
+            else
+                copy16(to + p * SPAN * ROW * 4, from, !EDGE ? 16 : p * SPAN + t / (TILE / 4) < depth ? left : 0);
+    }
+};
+
+/* Loads COUNT floats, in groups of 4 that lie STRIDE apart. */
+template <int COUNT, int STRIDE>
+static __device__ __forceinline__ void load(float (&out)[COUNT], const float *from)
+{
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 4)
+        *(float4 *)&out[i] = *(const float4 *)(from + i / 4 * STRIDE);
+}
+
+/* The outer product of one k. */
+static __device__ __forceinline__ void multiply(float (&acc)[TM][TN], const float (&x)[TM], const float (&y)[TN])
+{
+#pragma unroll
+    for (int i = 0; i < TM; i += 2)
+#pragma unroll
+        for (int j = 0; j < TN; j += 2)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                acc[i + e / 2][j + e % 2] = fmaf(x[i + e / 2], y[j + e % 2], acc[i + e / 2][j + e % 2]);
+}
+
+/* Folds this thread's elements into C, from row and col on. */
+static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add,
+                                            const float (&acc)[TM][TN])
+{
+    enum { STRIDE = 4 * LANES_N, FOLD_ROWS = 2 }; /* rows at a time */
+    float *c = (float *)call.acc + row * call.ldacc + col;
+    int64_t ld = call.ldacc;
+    bool wide = row + WARP_M - 4 * LANES_M + 4 <= call.m && col + WARP_N - STRIDE + 4 <= call.n &&
+                fold_aligned(call, sizeof(float));
+
+    asm volatile("" : "+l"(ld)); /* otherwise the compiler keeps many addresses in registers through the main loop */
+#pragma unroll
+    for (int i = 0; i < TM; i += FOLD_ROWS) {
+        float v[FOLD_ROWS][TN / 4][4], *rows[FOLD_ROWS];
+#pragma unroll
+        for (int e = 0; e < FOLD_ROWS; e++) {
+            rows[e] = c + (i / 4 * 4 * LANES_M + i % 4 + e) * ld;
+#pragma unroll
+            for (int j = 0; j < TN; j++)
+                v[e][j / 4][j % 4] = acc[i + e][j];
+        }
+        if (wide)
+            fold_wide<STRIDE>(rows, add, v);
+        else
+#pragma unroll
+            for (int e = 0; e < FOLD_ROWS; e++)
+                if (row + i / 4 * 4 * LANES_M + i % 4 + e < call.m)
+                    fold_narrow<STRIDE>(rows[e], call.n - col, add, v[e]);
+    }
+}
+
+/* Computes the tile at tile_row, tile_col. Without EDGE it lies within C, and k is a positive multiple of DEPTH. */
+template <bool A_K, bool B_K, bool EDGE>
+static __device__ __forceinline__ void make_tile(const gm_product_call &call, float *stages, int64_t tile_row,
+                                                 int64_t tile_col)
+{
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int row = warp / WARPS_N * WARP_M + lane / 2 % LANES_M * 4;
+    int col = warp % WARPS_N * WARP_N + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
+    int whole = (int)(call.k / DEPTH), tail = (int)(call.k % DEPTH), steps = whole + (tail > 0);
+    int leaf = (int)(call.leaf / DEPTH);
+    int step = 0, copied = 0, filled = 0,
+        used = 0; /* stages multiplied and started; positions in the ring, in floats */
+    writer<A_K> a;
+    writer<B_K> b;
+    float x[2][TM], y[2][TN];
+    bool add = call.accumulate;
+
+    a.start(call.a, call.lda, tile_row, call.m);
+    b.start(call.b, call.ldb, tile_col, call.n);
+    auto copy_stage = [&]() {
+        int depth = copied < whole ? DEPTH : copied < steps ? tail : 0;
+        a.template copy<EDGE>(shared_address(stages + filled), depth);
+        b.template copy<EDGE>(shared_address(stages + filled + PANEL), depth);
+        copy_commit();
+        if (EDGE || copied + 1 < steps) { /* otherwise the last stage is copied again, to a position that is not read */
+            a.src += a.step;
+            b.src += b.step;
+        }
+        copied++;
+        filled = filled == RING - STAGE ? 0 : filled + STAGE;
+    };
+    auto load_fragments = [&](int k) {
+        load<TN, 4 * LANES_N>(y[k % 2], stages + used + PANEL + k * ROW + col);
+        load<TM, 4 * LANES_M>(x[k % 2], stages + used + k * ROW + row);
+    };
+#pragma unroll 1
+    for (int s = 0; s < STAGES - 1; s++)
+        copy_stage();
+    copy_wait<STAGES - 2>();
+    load_fragments(0);
+
+    do {
+        int end = steps - step < leaf ? steps : step + leaf;
+        float acc[TM][TN] = {};
+
+#pragma unroll 1
+        for (; step < end; step++) {
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+                if (k == DEPTH - 1) {
+                    used = used == RING - STAGE ? 0 : used + STAGE;
+                    copy_wait<STAGES - 2>();
+                }
+                load_fragments((k + 1) % DEPTH);
+                if (k == 1)
+                    copy_stage(); /* to the position of the previous stage, which all warps have left */
+                multiply(acc, x[k % 2], y[k % 2]);
+            }
+        }
+        fold(call, tile_row + row, tile_col + col, add, acc);
+        add = true;
+    } while (step < steps);
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const gm_product_call call)
+{
+    extern __shared__ __align__(16) float stages[];
+    int64_t row, col;
+
+    find_tile(call, TILE, TILE, &row, &col);
+    if (row + TILE <= call.m && col + TILE <= call.n && call.k > 0 && call.k % DEPTH == 0)
+        make_tile<!TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col);
+    else
+        make_tile<!TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col);
+}
+
+extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
+{
+    static product_kernel *const kernels[2][2] = {
+        {multiply_matrices<false, false>, multiply_matrices<false, true>},
+        {multiply_matrices<true, false>, multiply_matrices<true, true>},
+    };
+
+    return launch_product(kernels, TILE, TILE, THREADS, RING * (int)sizeof(float), stream, call);
+}

@@ -1,0 +1,290 @@
+/* matmul_cuda_fp64.cu - products with float64 accumulators on the tensor cores, for float64 and ("exact") float32
+ * operands.
+ *
+ * A warp makes 64 x 32 of C in registers, a block 128 x 128 (float64: the larger tile moves fewer bytes, and power is
+ * what limits this product) or 128 x 64 (float32: two blocks on a multiprocessor fill each other's gaps). The panels
+ * come through a ring of stages in shared memory by asynchronous copies of 16 bytes; a stage is 128 bytes of k: 16
+ * float64 or 32 float32. Float32 turns into float64 between shared memory and the tensor cores. The next fragments are
+ * loaded while the last ones are multiplied.
+ *
+ * A panel lies in a stage as it lies in memory: by rows of 128 bytes of k ("k-major": A, and B when transposed), or by
+ * rows along m or n. Its chunks of 16 bytes are swizzled so that neither copies nor loads have bank conflicts.
+ *
+ * The order of the sum over k depends on nothing but the leaf: all four transpositions give the same bits. */
+#include "kernels/matmul/matmul_cuda.cuh"
+
+enum {
+    WARPS_M = 2,
+    WARP_M = 64,
+    WARP_N = 32,
+    FRAGS_M = WARP_M / 16,
+    FRAGS_N = WARP_N / 8, /* accumulators of the instruction, 16 x 8 */
+    STAGES = 3,
+    TILE_M = WARPS_M * WARP_M
+};
+
+/* Rows that are folded at a time: as many as the registers allow, so that the latencies of their loads overlap. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+enum { FOLD_ROWS = 4 };
+#else
+enum { FOLD_ROWS = 2 };
+#endif
+
+/* Properties that depend on the type of the operands. */
+template <typename T>
+struct shape {
+    enum {
+        WARPS_N = sizeof(T) == 8 ? 4 : 2,
+        TILE_N = WARPS_N * WARP_N,
+        THREADS = 32 * WARPS_M * WARPS_N,
+        BLOCKS = 256 / THREADS, /* on a multiprocessor */
+        PACK = 16 / sizeof(T),
+        DEPTH = 128 / sizeof(T),        /* elements of a chunk, of a stage along k */
+        QUADS = sizeof(T) == 8 ? 4 : 2, /* of k in one instruction, each 4 long */
+        PARTS = DEPTH / (4 * QUADS),    /* of a stage */
+        PANEL_A = TILE_M * 128,
+        STAGE = PANEL_A + TILE_N * 128,
+        RING = STAGES * STAGE /* bytes */
+    };
+};
+
+/* The swizzle of row r of a panel: the numbers of its chunks are XORed with it. */
+template <typename T, bool K_MAJOR>
+static __device__ __forceinline__ int swizzle(int r)
+{
+    return K_MAJOR && sizeof(T) == 4 ? r % 8 : r % 4 * 2;
+}
+
+/* A thread's part of the copy of a panel, ROWS rows of A or columns of B: one chunk in each pass. */
+template <typename T, bool K_MAJOR, int ROWS>
+struct writer {
+    typedef shape<T> S;
+    enum {
+        CHUNKS = K_MAJOR ? 8 : ROWS / S::PACK, /* of a row of memory */
+        SPAN = S::THREADS / CHUNKS,            /* rows of a pass, a power of two */
+        PASSES = ROWS * 8 / S::THREADS
+    };
+
+    const char *src;    /* of the first pass */
+    int64_t pass, step; /* bytes from pass to pass, from stage to stage */
+    int left;           /* rows (k-major), or bytes of the row up to 16, that exist from this thread's on */
+
+    __device__ __forceinline__ void start(const void *base, int64_t ld, int64_t row, int64_t rows)
+    {
+        int r = (int)threadIdx.x / CHUNKS, c = (int)threadIdx.x % CHUNKS;
+
+        ld *= (int64_t)sizeof(T);
+        left = clamp(rows - row, ROWS);
+        left = K_MAJOR ? left - r : clamp((left - c * S::PACK) * (int)sizeof(T), 16);
+        src = (const char *)base + (K_MAJOR ? (row + r) * ld : r * ld + row * (int64_t)sizeof(T)) + c * 16;
+        pass = SPAN * ld;
+        step = K_MAJOR ? 128 : S::DEPTH * ld;
+    }
+
+    /* Starts the copy of the next stage, of which `depth` k exist, to the panel at `to`. */
+    __device__ __forceinline__ void copy(uint32_t to, int depth)
+    {
+        int r = (int)threadIdx.x / CHUNKS, c = (int)threadIdx.x % CHUNKS ^ swizzle<T, K_MAJOR>(r);
+        int bytes = K_MAJOR ? clamp((depth - (int)threadIdx.x % CHUNKS * S::PACK) * (int)sizeof(T), 16) : left;
+        const char *from = src;
+
+#pragma unroll
+        for (int p = 0; p < PASSES; p++, from += pass)
+            copy16(to + ((p * SPAN + r) * CHUNKS + (c ^ swizzle<T, K_MAJOR>(p * SPAN))) * 16, from,
+                   p * SPAN < (K_MAJOR ? left : depth - r) ? bytes : 0);
+        src += step;
+    }
+};
+
+/* Reads a panel of ROWS rows of A or columns of B as fragments of the instruction: lane 4 g + q has row g of each 8 and
+ * position q of each quad of k. */
+template <typename T, bool K_MAJOR, int ROWS>
+struct reader {
+    int at; /* bytes, within the panel */
+
+    __device__ __forceinline__ void start(int row)
+    {
+        const int size = (int)sizeof(T);
+        int g = (int)threadIdx.x % 32 / 4, q = (int)threadIdx.x % 4;
+
+        at = K_MAJOR ? (row + g) * 128 + (q * size ^ swizzle<T, true>(g) * 16)
+                     : q * ROWS * size + ((row + g) * size ^ swizzle<T, false>(q) * 16);
+    }
+
+    /* The element in row group i (of 8 rows) and quad s (of 4 k). */
+    __device__ __forceinline__ T load(const char *panel, int i, int s) const
+    {
+        const int size = (int)sizeof(T), along = i * 8 * size;
+
+        if (K_MAJOR)
+            return *(const T *)(panel + (at ^ s * 4 * size) + i * 8 * 128);
+        return *(const T *)(panel + (at ^ along % 128) + along / 128 * 128 + s * 4 * ROWS * size);
+    }
+};
+
+/* c (16 x 8) += a (16 x 4 QUADS) b (4 QUADS x 8), in the layout of mma.m16n8k*: a[row / 8][k / 4], b[k / 4]. */
+template <int QUADS>
+static __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[2][QUADS], const double (&b)[QUADS])
+{
+#if __CUDA_ARCH__ >= 900
+    if constexpr (QUADS == 4)
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+            "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0][0]), "d"(a[1][0]), "d"(a[0][1]), "d"(a[1][1]), "d"(a[0][2]), "d"(a[1][2]), "d"(a[0][3]),
+              "d"(a[1][3]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+    else
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "
+            "%2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0][0]), "d"(a[1][0]), "d"(a[0][1]), "d"(a[1][1]), "d"(b[0]), "d"(b[1]));
+#else
+#pragma unroll
+    for (int i = 0; i < 2 * QUADS; i++)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1])
+            : "d"(a[i % 2][i / 2]), "d"(b[i / 2]));
+#endif
+}
+
+/* Folds this thread's accumulators into C: rows 8 apart from row on, pairs of columns 8 apart from col on. */
+static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add,
+                                            const double (&acc)[FRAGS_M][FRAGS_N][4])
+{
+    double *c = (double *)call.acc + row * call.ldacc + col;
+    int64_t ld = call.ldacc;
+    bool wide = row + WARP_M - 8 < call.m && col + WARP_N - 6 <= call.n && fold_aligned(call, sizeof(double));
+
+    asm volatile("" : "+l"(ld)); /* otherwise the compiler keeps many addresses in registers through the main loop */
+#pragma unroll
+    for (int i = 0; i < 2 * FRAGS_M; i += FOLD_ROWS) {
+        double v[FOLD_ROWS][FRAGS_N][2], *rows[FOLD_ROWS];
+#pragma unroll
+        for (int e = 0; e < FOLD_ROWS; e++) {
+            rows[e] = c + 8 * (i + e) * ld;
+#pragma unroll
+            for (int j = 0; j < 2 * FRAGS_N; j++)
+                v[e][j / 2][j % 2] = acc[(i + e) / 2][j / 2][(i + e) % 2 * 2 + j % 2];
+        }
+        if (wide)
+            fold_wide<8>(rows, add, v);
+        else
+#pragma unroll
+            for (int e = 0; e < FOLD_ROWS; e++)
+                if (row + 8 * (i + e) < call.m)
+                    fold_narrow<8>(rows[e], call.n - col, add, v[e]);
+    }
+}
+
+template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS)
+    multiply_matrices(const gm_product_call call)
+{
+    extern __shared__ __align__(128) char stages[];
+    typedef shape<T> S;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int row = warp / S::WARPS_N * WARP_M, col = warp % S::WARPS_N * WARP_N;
+    int whole = (int)(call.k / S::DEPTH), tail = (int)(call.k % S::DEPTH), steps = whole + (tail > 0);
+    int leaf = (int)(call.leaf / S::DEPTH);
+    int step = 0, copied = 0, filled = 0, used = 0; /* stages multiplied and started; positions in the ring, in bytes */
+    int64_t tile_row, tile_col;
+    writer<T, !TRANSPOSE_A, TILE_M> write_a;
+    writer<T, TRANSPOSE_B, S::TILE_N> write_b;
+    reader<T, !TRANSPOSE_A, TILE_M> read_a;
+    reader<T, TRANSPOSE_B, S::TILE_N> read_b;
+    T a[2][2][S::QUADS], b[FRAGS_N][S::QUADS]; /* the next fragments; of A, those in use as well */
+    bool add = call.accumulate;
+
+    find_tile(call, TILE_M, S::TILE_N, &tile_row, &tile_col);
+    write_a.start(call.a, call.lda, tile_row, call.m);
+    write_b.start(call.b, call.ldb, tile_col, call.n);
+    read_a.start(row);
+    read_b.start(col);
+    auto copy_stage = [&]() {
+        int depth = copied < whole ? S::DEPTH : copied < steps ? tail : 0;
+        write_a.copy(shared_address(stages) + filled, depth);
+        write_b.copy(shared_address(stages) + filled + S::PANEL_A, depth);
+        copy_commit();
+        copied++;
+        filled = filled == S::RING - S::STAGE ? 0 : filled + S::STAGE;
+    };
+    auto load_a = [&](int part, int i) {
+#pragma unroll
+        for (int e = 0; e < 2 * S::QUADS; e++)
+            a[i % 2][e % 2][e / 2] = read_a.load(stages + used, 2 * i + e % 2, part * S::QUADS + e / 2);
+    };
+    auto load_b = [&](int part) {
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++)
+#pragma unroll
+            for (int e = 0; e < S::QUADS; e++)
+                b[j][e] = read_b.load(stages + used + S::PANEL_A, j, part * S::QUADS + e);
+    };
+#pragma unroll 1
+    for (int s = 0; s < STAGES - 1; s++)
+        copy_stage();
+    copy_wait<STAGES - 2>();
+    load_b(0);
+    load_a(0, 0);
+
+    do {
+        int end = steps - step < leaf ? steps : step + leaf;
+        double acc[FRAGS_M][FRAGS_N][4] = {};
+
+#pragma unroll 1
+        for (; step < end; step++) {
+#pragma unroll
+            for (int part = 0; part < S::PARTS; part++) {
+                double left[2][S::QUADS], right[FRAGS_N][S::QUADS];
+
+#pragma unroll
+                for (int e = 0; e < FRAGS_N * S::QUADS; e++)
+                    right[e / S::QUADS][e % S::QUADS] = b[e / S::QUADS][e % S::QUADS];
+#pragma unroll
+                for (int i = 0; i < FRAGS_M; i++) {
+                    if (i < FRAGS_M - 1) {
+                        load_a(part, i + 1);
+                    } else {
+                        if (part == S::PARTS - 1) {
+                            used = used == S::RING - S::STAGE ? 0 : used + S::STAGE;
+                            copy_wait<STAGES - 2>();
+                        }
+                        load_a((part + 1) % S::PARTS, 0);
+                        load_b((part + 1) % S::PARTS);
+                    }
+                    if (part == 0 && i == 0)
+                        copy_stage(); /* to the position of the previous stage, which all warps have left */
+#pragma unroll
+                    for (int e = 0; e < 2 * S::QUADS; e++)
+                        left[e % 2][e / 2] = a[i % 2][e % 2][e / 2];
+#pragma unroll
+                    for (int j = 0; j < FRAGS_N; j++)
+                        multiply(acc[i][j], left, right[j]);
+                }
+            }
+        }
+        fold(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
+        add = true;
+    } while (step < steps);
+}
+
+template <typename T>
+static int launch(gm_cuda_stream stream, const gm_product_call *call)
+{
+    static product_kernel *const kernels[2][2] = {
+        {multiply_matrices<T, false, false>, multiply_matrices<T, false, true>},
+        {multiply_matrices<T, true, false>, multiply_matrices<T, true, true>},
+    };
+
+    return launch_product(kernels, TILE_M, shape<T>::TILE_N, shape<T>::THREADS, shape<T>::RING, stream, call);
+}
+
+extern "C" int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call)
+{
+    return launch<double>(stream, call);
+}
+
+extern "C" int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call)
+{
+    return launch<float>(stream, call);
+}

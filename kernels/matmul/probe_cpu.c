@@ -1,0 +1,129 @@
+/* Products of a matrix with vectors on the processor. A row's sums and a column's sums are made in an order that
+ * depends on the matrix alone: the same bits with any number of threads. */
+#include <math.h>
+
+#include "base/size.h"
+#include "kernels/host.h"
+#include "kernels/matmul/calls.h"
+
+/* Compiled for wider vectors too; the program takes the widest that the processor has. Operations do not fuse and
+ * the order of sums is fixed: the bits are the same in all versions. */
+#if defined __x86_64__ && defined __GNUC__ && !defined __SANITIZE_THREAD__
+#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define WIDE
+#endif
+
+enum {
+    SEGMENT =
+        512,  /* columns that are worked on at a time: with the sums of their columns they stay in the first cache */
+    LANES = 8 /* parallel partial sums of a row */
+};
+
+/* n elements of row i from column j on, as float64: in place, or converted into buffer [SEGMENT]. */
+static const double *segment(const gm_probe_call *call, int64_t i, int64_t j, int64_t n, double *buffer)
+{
+    const char *from = (const char *)call->m + (size_t)i * call->pitch + (size_t)j * gm_dtype_size(call->type);
+    if (call->type == GM_DTYPE_F64 && !call->swap && (uintptr_t)from % sizeof(double) == 0)
+        return (const double *)(const void *)from;
+    gm_cpu_row_f64(buffer, from, n, call->type, call->swap);
+    return buffer;
+}
+
+/* The sum over j of an expression in x[j] and p[j]. Lane l takes j = l, l + LANES, ...: a fixed order that still
+ * vectorizes. */
+#define SUM(name, expression)                                                                             \
+    static double name(const double *x, const double *p, int64_t n)                                       \
+    {                                                                                                     \
+        double lane[LANES] = {0};                                                                         \
+        int64_t j0 = 0;                                                                                   \
+        (void)p;                                                                                          \
+        for (; j0 + LANES <= n; j0 += LANES) {                                                            \
+            for (int l = 0; l < LANES; l++) {                                                             \
+                int64_t j = j0 + l;                                                                       \
+                lane[l] += (expression);                                                                  \
+            }                                                                                             \
+        }                                                                                                 \
+        for (int64_t j = j0; j < n; j++) {                                                                \
+            lane[j - j0] += (expression);                                                                 \
+        }                                                                                                 \
+        return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])); \
+    }
+SUM(sum_products, x[j] * p[j])
+SUM(sum_magnitudes, fabs(x[j]) * fabs(p[j]))
+SUM(sum_squares, x[j] * x[j])
+
+WIDE static void add_row(const gm_probe_call *call, int64_t i)
+{
+    double buffer[SEGMENT], r = 0, r_abs = 0, r_sq = 0;
+    for (int64_t j = 0; j < call->cols; j += SEGMENT) {
+        int64_t n = gm_min(SEGMENT, call->cols - j);
+        const double *x = segment(call, i, j, n, buffer);
+        r += call->r != NULL ? sum_products(x, call->p + j, n) : 0;
+        r_abs += call->r_abs != NULL ? sum_magnitudes(x, call->p + j, n) : 0;
+        r_sq += call->r_sq != NULL ? sum_squares(x, NULL, n) : 0;
+    }
+    if (call->r != NULL)
+        call->r[i] += r;
+    if (call->r_abs != NULL)
+        call->r_abs[i] += r_abs;
+    if (call->r_sq != NULL)
+        call->r_sq[i] += r_sq;
+}
+
+/* Columns j .. j + n - 1 of rows i0 .. i1 - 1. */
+WIDE static void add_columns(const gm_probe_call *call, int64_t i0, int64_t i1, int64_t j, int64_t n)
+{
+    double buffer[SEGMENT];
+    double *s = call->s ? call->s + j : NULL, *s_abs = call->s_abs ? call->s_abs + j : NULL,
+           *s_sq = call->s_sq ? call->s_sq + j : NULL;
+    for (int64_t i = i0; i < i1; i++) {
+        const double *x = segment(call, i, j, n, buffer);
+        double q = call->q ? call->q[i] : 0, q_abs = fabs(q);
+        if (s != NULL) {
+#pragma omp simd
+            for (int64_t l = 0; l < n; l++)
+                s[l] += q * x[l];
+        }
+        if (s_abs != NULL) {
+#pragma omp simd
+            for (int64_t l = 0; l < n; l++)
+                s_abs[l] += q_abs * fabs(x[l]);
+        }
+        if (s_sq != NULL) {
+#pragma omp simd
+            for (int64_t l = 0; l < n; l++)
+                s_sq[l] += x[l] * x[l];
+        }
+    }
+}
+
+int gm_cpu_probe(int threads, const gm_probe_call *call)
+{
+    int rows_wanted = call->r != NULL || call->r_abs != NULL || call->r_sq != NULL;
+    int columns_wanted = call->s != NULL || call->s_abs != NULL || call->s_sq != NULL;
+    int64_t strips = gm_ceil_div(call->cols, SEGMENT);
+    /* Rows are shared out by row and columns by strip; where both are asked for, a batch of rows is taken both ways
+     * while the caches still hold it. No thread waits for another: rows belong to one batch, and a strip to one thread
+     * (a static schedule of equal loops is the same each time). */
+    int64_t batch = call->rows;
+    if (rows_wanted && columns_wanted)
+        batch = gm_max((1 << 20) / gm_max((int64_t)call->pitch, 1), 1) * threads;
+#pragma omp parallel num_threads(threads)
+    for (int64_t i0 = 0; i0 < call->rows; i0 += batch) {
+        int64_t i1 = gm_min(i0 + batch, call->rows);
+        if (rows_wanted) {
+#pragma omp for schedule(static) nowait
+            for (int64_t i = i0; i < i1; i++)
+                add_row(call, i);
+        }
+        if (columns_wanted) {
+#pragma omp for schedule(static) nowait
+            for (int64_t strip = 0; strip < strips; strip++) {
+                int64_t j = strip * SEGMENT;
+                add_columns(call, i0, i1, j, gm_min(SEGMENT, call->cols - j));
+            }
+        }
+    }
+    return GM_OK;
+}

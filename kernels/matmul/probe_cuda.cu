@@ -1,0 +1,164 @@
+/* Products of a matrix with vectors, in float64. Rows and columns have separate kernels without atomic additions: one
+ * block computes each sum in an order that depends on the shape of the matrix alone, so that the bits are always the
+ * same. A call for both reads the matrix twice. */
+#include "kernels/dispatch.cuh"
+#include "kernels/elementwise_cuda.cuh"
+#include "kernels/matmul/calls.h"
+
+enum {
+    SUMS = 3, /* with a vector, of magnitudes, of squares */
+    ROWS = 4, /* rows of a block at a time, for which an element of p is read once */
+    ROW_THREADS = 256,
+    COLUMN_WARPS = 16, /* warps that share the rows of a strip of LANES columns */
+    AHEAD = 8          /* rows of a column that are read before they are used */
+};
+
+template <typename ELEMENT>
+static __device__ __forceinline__ const typename ELEMENT::raw *row_of(const gm_probe_call &call, int64_t i)
+{
+    return (const typename ELEMENT::raw *)((const char *)call.m + i * call.pitch);
+}
+
+static __device__ __forceinline__ void add_terms(double sum[SUMS], double x, double y)
+{
+    sum[0] += x * y;
+    sum[1] += fabs(x) * fabs(y);
+    sum[2] += x * x;
+}
+
+static __device__ __forceinline__ void add_out(double *out, int64_t at, double sum)
+{
+    if (out != NULL)
+        out[at] += sum;
+}
+
+/* The sum of a value over the lanes of a warp, in lane 0. */
+static __device__ __forceinline__ double warp_sum(double value)
+{
+    for (int step = LANES / 2; step > 0; step /= 2)
+        value += __shfl_down_sync(0xffffffff, value, step);
+    return value;
+}
+
+template <typename ELEMENT>
+static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(gm_probe_call call)
+{
+    __shared__ double part[ROW_THREADS / LANES][ROWS][SUMS];
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    for (int64_t i0 = (int64_t)blockIdx.x * ROWS; i0 < call.rows; i0 += (int64_t)gridDim.x * ROWS) {
+        const typename ELEMENT::raw *row[ROWS];
+        double sum[ROWS][SUMS] = {{0}};
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) { /* after the last row: the last one again, unused */
+            row[r] = row_of<ELEMENT>(call, i0 + r < call.rows ? i0 + r : call.rows - 1);
+        }
+#pragma unroll 4
+        for (int64_t j = threadIdx.x; j < call.cols; j += ROW_THREADS) {
+            double p = call.p != NULL ? call.p[j] : 0;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                double x;
+                ELEMENT::read(row[r][j], call.swap, &x);
+                add_terms(sum[r], x, p);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+            for (int s = 0; s < SUMS; s++) {
+                double total = warp_sum(sum[r][s]);
+                if (lane == 0)
+                    part[warp][r][s] = total;
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x < ROWS * SUMS) {
+            int r = threadIdx.x / SUMS, s = threadIdx.x % SUMS;
+            double total = 0;
+            for (int w = 0; w < ROW_THREADS / LANES; w++)
+                total += part[w][r][s];
+            if (i0 + r < call.rows)
+                add_out(s == 0 ? call.r : s == 1 ? call.r_abs : call.r_sq, i0 + r, total);
+        }
+        __syncthreads();
+    }
+}
+
+/* This thread's sums of column j over the rows of its warp: warp, warp + COLUMN_WARPS, ... */
+template <typename ELEMENT>
+static __device__ __forceinline__ void sum_column(const gm_probe_call &call, int64_t j, int warp, double sum[SUMS])
+{
+    for (int64_t i0 = warp; i0 < call.rows; i0 += AHEAD * COLUMN_WARPS) {
+        typename ELEMENT::raw raw[AHEAD];
+        double q[AHEAD];
+#pragma unroll
+        for (int a = 0; a < AHEAD; a++) {
+            int64_t i = i0 + a * COLUMN_WARPS;
+            if (i < call.rows) {
+                raw[a] = row_of<ELEMENT>(call, i)[j];
+                q[a] = call.q != NULL ? call.q[i] : 0;
+            }
+        }
+#pragma unroll
+        for (int a = 0; a < AHEAD; a++) {
+            if (i0 + a * COLUMN_WARPS < call.rows) {
+                double x;
+                ELEMENT::read(raw[a], call.swap, &x);
+                add_terms(sum, x, q[a]);
+            }
+        }
+    }
+}
+
+template <typename ELEMENT>
+static __global__ void __launch_bounds__(COLUMN_WARPS *LANES) probe_columns(gm_probe_call call)
+{
+    __shared__ double part[SUMS][COLUMN_WARPS][LANES];
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    for (int64_t j0 = (int64_t)blockIdx.x * LANES; j0 < call.cols; j0 += (int64_t)gridDim.x * LANES) {
+        double sum[SUMS] = {0};
+        if (j0 + lane < call.cols)
+            sum_column<ELEMENT>(call, j0 + lane, warp, sum);
+#pragma unroll
+        for (int s = 0; s < SUMS; s++)
+            part[s][warp][lane] = sum[s];
+        __syncthreads();
+        if (warp < SUMS && j0 + lane < call.cols) {
+            double total = 0;
+            for (int w = 0; w < COLUMN_WARPS; w++)
+                total += part[warp][w][lane];
+            add_out(warp == 0 ? call.s : warp == 1 ? call.s_abs : call.s_sq, j0 + lane, total);
+        }
+        __syncthreads();
+    }
+}
+
+static unsigned blocks_for(int64_t length, int64_t each)
+{
+    const int64_t most = 1 << 20; /* each block goes on to further rows or columns */
+    int64_t blocks = (length + each - 1) / each;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+template <typename ELEMENT>
+static int launch(cudaStream_t stream, const gm_probe_call *call)
+{
+    if (call->r != NULL || call->r_abs != NULL || call->r_sq != NULL) {
+        probe_rows<ELEMENT><<<blocks_for(call->rows, ROWS), ROW_THREADS, 0, stream>>>(*call);
+        cudaError_t error = cudaGetLastError();
+        if (error != cudaSuccess)
+            return error;
+    }
+    if (call->s != NULL || call->s_abs != NULL || call->s_sq != NULL)
+        probe_columns<ELEMENT><<<blocks_for(call->cols, LANES), COLUMN_WARPS * LANES, 0, stream>>>(*call);
+    return cudaGetLastError();
+}
+
+extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)
+{
+    if (call->rows == 0 || call->cols == 0)
+        return cudaSuccess;
+    if (misaligned(call->m, call->pitch, call->type))
+        return cudaErrorMisalignedAddress;
+    return dispatch(call->type, [&](auto element) { return launch<decltype(element)>(stream, call); });
+}

@@ -1,0 +1,187 @@
+/* reduce_float_cuda.cuh - the properties of the types of floats in a reduction of leaves. */
+#ifndef GM_KERNELS_REDUCE_FLOAT_CUDA_CUH
+#define GM_KERNELS_REDUCE_FLOAT_CUDA_CUH
+
+#include "kernels/reduce/reduce_cuda.cuh"
+
+#include <cuda_fp16.h>
+
+/* raw, word, EACH and STAGES as in leaf_walk; BLOCKS resident on a multiprocessor (BLOCKS_ALL: when everything is
+ * wanted), which limits the registers of a thread; value: the type in which extremes are compared; packed: one or
+ * several extremes in a register. range(word) updates the extremes of a batch, from which has_nan() finds out whether
+ * the batch has a NaN. lesser(a, b) and greater(a, b): -0 is below +0. */
+struct float_f16 {
+    typedef gm_raw2 raw;
+    typedef uint2 word;
+    typedef float value;
+    typedef __half2 packed; /* of even and of odd slots */
+    enum { EACH = 4, STAGES = 4, BLOCKS = 6, BLOCKS_ALL = 5 };
+    static __device__ __forceinline__ __half2 halves(unsigned w)
+    {
+        return *(__half2 *)&w;
+    }
+    static __device__ __forceinline__ packed pack(gm_raw2 x)
+    {
+        return halves(x * 0x10001u);
+    }
+    static __device__ __forceinline__ packed highest()
+    {
+        return pack(0x7c00);
+    }
+    static __device__ __forceinline__ packed lowest()
+    {
+        return pack(0xfc00);
+    }
+    static __device__ __forceinline__ value least(packed p)
+    {
+        return fminf(__low2float(p), __high2float(p));
+    }
+    static __device__ __forceinline__ value most(packed p)
+    {
+        return fmaxf(__low2float(p), __high2float(p));
+    }
+    static __device__ __forceinline__ value value_of(gm_raw2 x)
+    {
+        return __half2float(__ushort_as_half(x));
+    }
+    static __device__ __forceinline__ double widen(gm_raw2 x)
+    {
+        double d;
+        asm("cvt.f64.f16 %0, %1;" : "=d"(d) : "h"(x));
+        return d;
+    }
+    static __device__ __forceinline__ packed lesser(packed a, packed b)
+    {
+        return __hmin2(a, b);
+    }
+    static __device__ __forceinline__ packed greater(packed a, packed b)
+    {
+        return __hmax2(a, b);
+    }
+    static __device__ __forceinline__ void range(packed *min, packed *max, uint2 w)
+    {
+        *min = __hmin2_nan(__hmin2_nan(*min, halves(w.x)), halves(w.y));
+        *max = __hmax2(__hmax2(*max, halves(w.x)), halves(w.y));
+    }
+    static __device__ __forceinline__ int has_nan(packed min, packed)
+    {
+        return __hisnan(__low2half(min)) || __hisnan(__high2half(min));
+    }
+};
+
+struct float_f32 {
+    typedef gm_raw4 raw;
+    typedef uint4 word;
+    typedef float value;
+    typedef float packed;
+    enum { EACH = 4, STAGES = 5, BLOCKS = 5, BLOCKS_ALL = 5 };
+    static __device__ __forceinline__ packed pack(gm_raw4 x)
+    {
+        return __uint_as_float(x);
+    }
+    static __device__ __forceinline__ packed highest()
+    {
+        return pack(0x7f800000);
+    }
+    static __device__ __forceinline__ packed lowest()
+    {
+        return pack(0xff800000);
+    }
+    static __device__ __forceinline__ value least(packed p)
+    {
+        return p;
+    }
+    static __device__ __forceinline__ value most(packed p)
+    {
+        return p;
+    }
+    static __device__ __forceinline__ value value_of(gm_raw4 x)
+    {
+        return __uint_as_float(x);
+    }
+    static __device__ __forceinline__ double widen(gm_raw4 x)
+    {
+        return (double)__uint_as_float(x);
+    }
+    static __device__ __forceinline__ packed lesser(packed a, packed b)
+    {
+        return fminf(a, b);
+    }
+    static __device__ __forceinline__ packed greater(packed a, packed b)
+    {
+        return fmaxf(a, b);
+    }
+    static __device__ __forceinline__ float lesser_nan(float a, unsigned b)
+    {
+        float c;
+        asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(__uint_as_float(b)));
+        return c;
+    }
+    static __device__ __forceinline__ void range(packed *min, packed *max, uint4 w)
+    {
+        *min = lesser_nan(lesser_nan(lesser_nan(lesser_nan(*min, w.x), w.y), w.z), w.w);
+        *max = fmaxf(fmaxf(fmaxf(fmaxf(*max, pack(w.x)), pack(w.y)), pack(w.z)), pack(w.w));
+    }
+    static __device__ __forceinline__ int has_nan(packed min, packed)
+    {
+        return min != min;
+    }
+};
+
+/* Extremes by integer keys: fmin() of float64 may return either zero. Keys of NaN lie outside those of the infinities.
+ */
+struct float_f64 {
+    typedef gm_raw8 raw;
+    typedef uint4 word;
+    typedef double value;
+    typedef int64_t packed;
+    enum { EACH = 2, STAGES = 5, BLOCKS = 5, BLOCKS_ALL = 4 };
+    static __device__ __forceinline__ packed pack(gm_raw8 x)
+    {
+        return gm_monotone8(x);
+    }
+    static __device__ __forceinline__ packed highest()
+    {
+        return (packed)gm_format_infinity(8, 53);
+    }
+    static __device__ __forceinline__ packed lowest()
+    {
+        return gm_monotone8(0xfff0000000000000);
+    }
+    static __device__ __forceinline__ value least(packed p)
+    {
+        return __longlong_as_double((long long)gm_monotone8((gm_raw8)p));
+    }
+    static __device__ __forceinline__ value most(packed p)
+    {
+        return least(p);
+    }
+    static __device__ __forceinline__ value value_of(gm_raw8 x)
+    {
+        return __longlong_as_double((long long)x);
+    }
+    static __device__ __forceinline__ double widen(gm_raw8 x)
+    {
+        return value_of(x);
+    }
+    static __device__ __forceinline__ packed lesser(packed a, packed b)
+    {
+        return b < a ? b : a;
+    }
+    static __device__ __forceinline__ packed greater(packed a, packed b)
+    {
+        return b > a ? b : a;
+    }
+    static __device__ __forceinline__ void range(packed *min, packed *max, uint4 w)
+    {
+        packed x = pack(element_of<raw>(w, 0)), y = pack(element_of<raw>(w, 1));
+        *min = lesser(lesser(*min, x), y);
+        *max = greater(greater(*max, x), y);
+    }
+    static __device__ __forceinline__ int has_nan(packed min, packed max)
+    {
+        return min < lowest() || max > highest();
+    }
+};
+
+#endif

@@ -1,0 +1,177 @@
+/* bench.h - the harness of the tests of bench: timing, data, and a table of results. Rank 0 measures alone; nothing
+ * here is collective. Functions return a gm_status.
+ *
+ *   op.c        the operation: chooses the tests and runs them
+ *   harness.c   opens and closes the harness; times cases until the times are steady
+ *   sizes.c     buffer sizes, and the cache states to measure them in
+ *   data.c      random data, transfers, and the error of a product
+ *   table.c     rows of results: as a table, as JSON, as CSV
+ *   NAME.c      the test NAME (file_NAME.c: a part of the test file)
+ *
+ * To add a test: a source file with a function of type gm_bench_test, and its line in benches.def.
+ */
+#ifndef GM_SRC_BENCH_BENCH_H
+#define GM_SRC_BENCH_BENCH_H
+
+#include "kernels/bench/measure.h"
+#include "src/job.h"
+
+enum { GM_BENCH_CASES = 8, GM_BENCH_TEXT = 48, GM_BENCH_STAGING = 64 << 20, GM_BENCH_SIZES = 16 };
+
+/* The contents of the caches when a repetition starts: the data of the previous repetition, or none of the data. */
+typedef enum gm_cache_state { GM_CACHE_WARM, GM_CACHE_COLD, GM_CACHE_STATES } gm_cache_state;
+
+/* A cache state, and whether the caches must be flushed before each repetition to reach it. */
+typedef struct gm_bench_cache {
+    gm_cache_state state;
+    int flush;
+} gm_bench_cache;
+
+/* The work to be timed. run enqueues one call of it and does not wait. */
+typedef struct gm_bench_case {
+    int (*run)(void *context, gm_queue *queue);
+    void *context;
+} gm_bench_case;
+
+typedef struct gm_bench_timing {
+    double median;   /* seconds of one call */
+    double spread;   /* interquartile range over the median */
+    int repetitions; /* all of them; median and spread are those of the later half, at least five */
+    int calls;       /* in one repetition */
+    int held;        /* 1: enqueued before the first one started, 0: the times include the launches */
+} gm_bench_timing;
+
+/* The unit in which a rate is printed. */
+typedef struct gm_bench_unit {
+    const char *name;
+    double scale;
+} gm_bench_unit;
+extern const gm_bench_unit gm_bench_unit_flops, gm_bench_unit_bytes; /* Tflop/s, GB/s */
+
+/* Published figures of the same work, in base units. rate 0: none. An error of -1: not published. */
+typedef struct gm_bench_published {
+    double rate, max_error, mean_error;
+} gm_bench_published;
+
+typedef struct gm_bench_row {
+    const char *test;
+    char variant[GM_BENCH_TEXT]; /* "fp32", "cuBLAS 13.0.2 fp32" */
+    char kernel[GM_BENCH_TEXT];
+    char shape[GM_BENCH_TEXT];
+    gm_cache_state cache;
+    gm_bench_timing timing;
+    double work; /* flop or bytes of one call */
+    gm_bench_unit unit;
+    double limit; /* work per second, computed from clock and bus width or measured in the same run; 0: none */
+    double rival; /* work per second of the library or call that a user would choose, in the same run; 0: this row is
+                     the rival, or there is none */
+    double max_error, mean_error; /* relative; -1: does not apply */
+    int64_t leaf, tile;           /* of the program's own product; 0: does not apply */
+    int threads;                  /* processor threads that move the bytes; 0: does not apply */
+    gm_bench_published published;
+} gm_bench_row;
+
+typedef struct gm_bench {
+    gm_job *job;
+    const char *test;     /* name of the test that runs */
+    const char *argument; /* the word after its name; NULL if the test takes none */
+    const gm_device_ops *ops;
+    const gm_measure_ops *measure;
+    gm_device *device;
+    gm_queue *queue;
+    gm_event **events;   /* pairs of start and end */
+    double *seconds;     /* [GM_BENCH_CASES][repetitions] */
+    int64_t cache_bytes; /* size of the last-level cache of the device */
+    void *flush;         /* device memory, zeros */
+    size_t flush_bytes;
+    void *staging; /* [GM_BENCH_STAGING] pinned; NULL on a device that addresses host memory */
+    gm_bench_row *rows;
+    int row_count, row_room;
+    gm_text_file json, csv; /* of --json and --csv */
+} gm_bench;
+
+/* A test. GM_ECHECK if a result is wrong. */
+typedef int gm_bench_test(gm_bench *bench);
+#define GM_BENCH(name, function, argument, experiments, help) gm_bench_test function;
+#include "src/bench/benches.def"
+#undef GM_BENCH
+
+/* Opens the harness on the device of the job; the caller closes it, also after a failure. */
+int gm_bench_open(gm_job *job, gm_bench *bench);
+void gm_bench_close(gm_bench *bench);
+
+/* Notes that the device does not support the test that runs. Returns GM_OK, so that the next test follows. */
+int gm_bench_skip(const gm_bench *bench);
+
+/* Times up to GM_BENCH_CASES cases in turn, after one untimed call of each. flush: the caches are flushed before each
+ * repetition. GM_ESTOPPED after a signal. */
+int gm_bench_time(gm_bench *bench, const gm_bench_case *cases, int count, int flush, gm_bench_timing *timings);
+
+/* Median and spread of the seconds of all repetitions, in the order in which they were made. */
+void gm_bench_summarize(const double *seconds, int repetitions, gm_bench_timing *timing);
+
+/* Bytes that may still be allocated on the device. */
+int64_t gm_bench_room(const gm_bench *bench);
+
+/* --- Sizes --- */
+
+/* A size at which the speed of memory shows: 4 GiB on a GPU, 64 MiB on a processor, or less where two buffers would not
+ * fit; unit times a power of two. */
+int64_t gm_bench_large(const gm_bench *bench, int64_t unit);
+
+/* Calls measure for each size: those of --shapes, which are rounded down to multiples of unit, else the given defaults,
+ * else (NULL) gm_bench_large(). GM_EUSAGE if --shapes is no list of up to GM_BENCH_SIZES sizes of at least unit. */
+int gm_bench_each_size(gm_bench *bench, int64_t unit, const int64_t *defaults, int count,
+                       int (*measure)(gm_bench *bench, int64_t bytes));
+
+/* The cache states in which a size can be measured: warm if all buffers, buffer_bytes, fit the cache; cold if a case
+ * touches several times the cache (case_bytes) or the caches can be flushed. Returns their number. */
+int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t case_bytes,
+                          gm_bench_cache caches[GM_CACHE_STATES]);
+
+/* --- Data --- */
+
+/* dst: [rows][ld] on the device = uniform random numbers in [0, 1), or random bits for integer types: element i of the
+ * dataset `key` in row-major order. */
+int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64_t cols, int64_t ld, uint64_t key);
+
+/* Copies bytes from pageable host memory to the device, or back, and waits for the copy. */
+int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes);
+int gm_bench_download(gm_bench *bench, void *dst, const void *src, size_t bytes);
+
+/* The elements of C = A B that are checked, and their exact values. A and B are random matrices (gm_bench_fill) of the
+ * given keys. */
+typedef struct gm_bench_sample {
+    int64_t m, n, k, rows, cols;
+    int64_t *row, *col; /* [rows], [cols]: ascending */
+    double *exact;      /* [rows][cols] */
+} gm_bench_sample;
+
+/* All elements up to 1024 x 1024; of a larger C the elements in both a sampled row and a sampled column, one row and
+ * one column of each of 64 equal parts. The caller frees the sample, also after a failure. */
+int gm_bench_sample_make(gm_bench *bench, gm_dtype type, int64_t m, int64_t n, int64_t k, uint64_t key_a,
+                         uint64_t key_b, gm_bench_sample *sample);
+void gm_bench_sample_free(gm_bench_sample *sample);
+
+/* c: [m][ld] on the device, F32 or F64. Errors are relative to |A| |B|, which is C itself: no element is negative. */
+int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, const void *c, gm_dtype type, int64_t ld,
+                            double *max_error, double *mean_error);
+
+/* --- Results --- */
+
+/* A row of the test that runs, in bytes per second, without a shape; fields that do not apply to every test are set to
+ * say so. */
+gm_bench_row gm_bench_row_make(const gm_bench *bench, const char *variant, const char *kernel, gm_cache_state cache,
+                               const gm_bench_timing *timing);
+
+/* Appends a row and prints it on standard output. GM_EOUTPUT. */
+int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
+
+/* The files of --json and --csv: opened before anything is measured, checked against the files that the tests read
+ * (gm_text_check(), that of --report as well), written at the end. GM_EOUTPUT, GM_EUSAGE. */
+int gm_bench_files_open(gm_bench *bench);
+int gm_bench_files_check(gm_bench *bench, const gm_file_list *sources);
+int gm_bench_files_write(gm_bench *bench);
+void gm_bench_files_close(gm_bench *bench);
+
+#endif

@@ -1,0 +1,174 @@
+/* bench file - the strategies of reading a file and of writing new ones, to the device too, beside memory and transfers
+ * in the same run.
+ *
+ * Cold is a read from an emptied page cache, and a write with its flush to the disk. A repetition ends after a limit of
+ * time even if the file does not: its rate is the result, and its time is that of all bytes at that rate. */
+#include "src/bench/file.h"
+
+#include "base/file/new_file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "io/bench/benchmark.h"
+#include "kernels/host.h"
+#include "src/budget.h"
+#include "base/stop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { REPETITIONS = 5, PAGE = GM_FILE_TEST_PAGE, TRANSFER_SIZES = 5 };
+static const int64_t read_most = INT64_C(8) << 30, write_usual = INT64_C(1) << 30;
+static const int64_t usual_piece = 16 << 20, least_piece = 64 << 10;
+static const int64_t transfer_sizes[TRANSFER_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
+static const double repetition_s = 0.4;
+
+/* --- Transfers --- */
+
+typedef struct transfer {
+    const gm_file_test *test;
+    int64_t bytes;
+    int to_host;
+} transfer;
+
+static int run_transfer(void *context, gm_queue *queue)
+{
+    const transfer *t = context;
+    const gm_device_ops *ops = t->test->bench->ops;
+    size_t n = (size_t)t->bytes;
+    return t->to_host ? ops->copy_out(queue, t->test->slots, n, t->test->staging, n, n, 1)
+                      : ops->copy_in(queue, t->test->staging, n, t->test->slots, n, n, 1);
+}
+
+static int measure_transfer(gm_file_test *test, int64_t bytes)
+{
+    transfer transfers[2] = {{test, bytes, 0}, {test, bytes, 1}};
+    gm_bench_case cases[2] = {{run_transfer, &transfers[0]}, {run_transfer, &transfers[1]}};
+    gm_bench_timing timings[2];
+    int status = gm_bench_time(test->bench, cases, 2, 0, timings);
+    for (int i = 0; i < 2 && !status; i++) {
+        gm_bench_row row = gm_bench_row_make(test->bench, i == 0 ? "copy to device" : "copy from device",
+                                             i == 0 ? "host to device" : "device to host", GM_CACHE_WARM, &timings[i]);
+        row.work = (double)bytes;
+        gm_size_format(bytes, row.shape);
+        if (i == 0 && bytes == test->piece)
+            test->to_device_rate = row.work / timings[0].median;
+        status = gm_bench_add(test->bench, &row);
+    }
+    return status;
+}
+
+/* The sizes up to a piece, and a piece. */
+static int measure_transfers(gm_file_test *test)
+{
+    int status = GM_OK, is_piece_done = 0;
+    for (int i = 0; i < TRANSFER_SIZES && !status; i++) {
+        if (transfer_sizes[i] > test->piece)
+            continue;
+        status = measure_transfer(test, transfer_sizes[i]);
+        is_piece_done |= transfer_sizes[i] == test->piece;
+    }
+    return status || is_piece_done ? status : measure_transfer(test, test->piece);
+}
+
+/* --- The test --- */
+
+/* New files are made beside the file that is read, or where --output says: in a folder, or beside a name. */
+static int find_output(gm_file_test *test)
+{
+    const char *asked = test->bench->job->options->output;
+    char path[GM_PATH_MAX];
+    struct stat st;
+    int is_folder = asked && stat(asked, &st) == 0 && S_ISDIR(st.st_mode);
+    int length = snprintf(test->output, sizeof test->output, "%s%s", asked ? asked : test->dataset.file,
+                          is_folder ? "/bench" : "");
+    if (length >= (int)sizeof test->output)
+        return gm_fail(GM_EOUTPUT, "--output: the name is too long");
+    int quiet = gm_error_hush(1), fd = gm_new_file_create(test->output, "try", 1, path), why = errno;
+    gm_error_hush(quiet);
+    if (fd < 0)
+        return gm_fail(GM_EOUTPUT,
+                       "%s: cannot create a file in this folder: %s; --output can name a folder for new files",
+                       test->output, strerror(why));
+    gm_new_file_discard(fd, path);
+    return GM_OK;
+}
+
+static int find_sizes(gm_file_test *test)
+{
+    const gm_options *o = test->bench->job->options;
+    int64_t size = (int64_t)gm_dtype_size(test->dataset.type), available = gm_budget_available() / 2,
+            room = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST);
+    int threads = test->bench->job->threads;
+    test->limit_s = repetition_s;
+    test->write_bytes = gm_min(write_usual, available);
+    if (o->shapes && (gm_size_parse(o->shapes, &test->write_bytes) || test->write_bytes < 1))
+        return gm_fail(GM_EUSAGE, "--shapes '%s': bench file expected a size to write, such as 256M", o->shapes);
+    test->read_bytes = gm_min(gm_mul_sat(gm_dataset_elements(&test->dataset), size), read_most);
+    test->read_bytes = gm_min(test->read_bytes, available);
+    for (test->counts = 0; test->counts < GM_FILE_TEST_COUNTS - 1 && 1 << test->counts < threads; test->counts++)
+        test->count[test->counts] = 1 << test->counts;
+    test->count[test->counts++] = threads;
+    test->piece = o->piece ? gm_max(o->piece / PAGE, 1) * PAGE : usual_piece;
+    while (!o->piece && test->piece > least_piece &&
+           test->piece * (2 * threads + GM_FILE_TEST_MORE_SLOTS + 1) > room / 2)
+        test->piece /= 2;
+    return gm_dataset_elements(&test->dataset) > 0
+               ? GM_OK
+               : gm_fail(GM_EINPUT, "%s: the dataset is empty; bench file needs elements to read", test->dataset.file);
+}
+
+static int allocate(gm_file_test *test)
+{
+    const gm_device_ops *ops = test->bench->ops;
+    size_t bytes = (size_t)(test->count[test->counts - 1] * test->piece);
+    void *slots = NULL;
+    int status = ops->host_alloc(test->bench->device, bytes, &slots);
+    test->slots = slots;
+    if (!status) /* random: a file system could compress zeros */
+        gm_cpu_random(slots, GM_DTYPE_U64, 0, GM_DISTRIBUTION_UNIFORM, gm_random_key(1, 0), 0, (int64_t)(bytes / 8));
+    if (!status && !ops->unified)
+        status = ops->alloc(test->bench->device, (size_t)test->piece, &test->staging);
+    return status;
+}
+
+static int measure_all(gm_file_test *test)
+{
+    int status = test->staging ? measure_transfers(test) : GM_OK;
+    if (!status)
+        status = gm_file_test_memory(test);
+    if (!status)
+        status = gm_file_test_warm_up(test);
+    if (!status)
+        status = gm_file_test_reads(test, GM_CACHE_WARM);
+    if (!status && gm_read_benchmark_evict(&test->dataset))
+        status = gm_file_test_reads(test, GM_CACHE_COLD);
+    else if (!status)
+        gm_note("bench file: no cold reads: the page cache keeps %s, or does not show its state", test->dataset.file);
+    if (!status)
+        status = gm_file_test_writes(test, GM_CACHE_WARM);
+    return status ? status : gm_file_test_writes(test, GM_CACHE_COLD);
+}
+
+int gm_bench_file(gm_bench *bench)
+{
+    gm_file_test *test = calloc(1, sizeof *test);
+    if (!test)
+        return gm_fail(GM_EDEVICE, "no memory for bench file");
+    test->bench = bench;
+    int status = gm_describe(bench->argument, NULL, &test->dataset);
+    if (!status)
+        status = find_output(test);
+    if (!status)
+        status = find_sizes(test);
+    if (!status)
+        status = allocate(test);
+    if (!status)
+        status = measure_all(test);
+    bench->ops->free(bench->device, test->staging);
+    bench->ops->host_free(bench->device, test->slots);
+    free(test);
+    return status;
+}

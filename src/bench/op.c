@@ -1,0 +1,132 @@
+/* bench - measures the device: a table of tests (benches.def), on rank 0; the other ranks wait. */
+#include "base/log.h"
+#include "io/describe/describe.h"
+#include "io/write/output.h"
+#include "src/bench/bench.h"
+#include "src/operation.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    gm_bench_test *run;
+    const char *argument, *experiments, *help;
+} tests[] = {
+#define GM_BENCH(name, function, argument, experiments, help) {name, function, argument, experiments, help},
+#include "src/bench/benches.def"
+#undef GM_BENCH
+};
+enum { TESTS = sizeof tests / sizeof tests[0] };
+
+typedef struct choice {
+    int wanted;
+    const char *argument;
+} choice;
+
+static int list(void)
+{
+    for (int i = 0; i < TESTS; i++)
+        printf("%-9s %-14s  %-8s  %s\n", tests[i].name, tests[i].argument ? tests[i].argument : "",
+               tests[i].experiments, tests[i].help);
+    return gm_stdout_flush();
+}
+
+static int find(const char *name)
+{
+    for (int i = 0; i < TESTS; i++)
+        if (strcmp(name, tests[i].name) == 0)
+            return i;
+    return -1;
+}
+
+/* The tests that are named; if none is, all that take no argument. */
+static int choose(const gm_options *o, choice choices[TESTS])
+{
+    int count = 0, arguments = 0;
+    for (int i = 0; i < TESTS; i++)
+        choices[i] = (choice){.wanted = o->operand_count == 0 && !tests[i].argument};
+    for (int w = 0; w < o->operand_count; w++) {
+        int i = find(o->operands[w]);
+        if (i < 0)
+            return gm_fail(GM_EUSAGE, "unknown test '%s'; gpumem-run bench --list shows all tests", o->operands[w]);
+        choices[i].wanted = 1;
+        if (!tests[i].argument)
+            continue;
+        if (++w == o->operand_count)
+            return gm_fail(GM_EUSAGE, "bench %s needs a %s argument", tests[i].name, tests[i].argument);
+        choices[i].argument = o->operands[w];
+    }
+    for (int i = 0; i < TESTS; i++) {
+        count += choices[i].wanted;
+        arguments += choices[i].argument != NULL;
+    }
+    if (o->output && arguments == 0)
+        return gm_fail(GM_EUSAGE, "--output '%s': only tests with a FILE argument write files", o->output);
+    return o->shapes && count > 1
+               ? gm_fail(GM_EUSAGE, "--shapes '%s' needs exactly one test: each test has shapes of its own", o->shapes)
+               : GM_OK;
+}
+
+/* The files of the tests must not be replaced by the results. */
+static int check_files(gm_bench *bench, const choice choices[TESTS])
+{
+    gm_file_list sources = {0};
+    gm_dataset input;
+    int status = GM_OK, at_stake = gm_text_is_at_stake(&bench->json) || gm_text_is_at_stake(&bench->csv) ||
+                                   gm_text_is_at_stake(&bench->job->report.file);
+    for (int i = 0; i < TESTS && !status && at_stake; i++) {
+        if (!choices[i].wanted || !choices[i].argument)
+            continue;
+        status = gm_describe(choices[i].argument, NULL, &input);
+        if (!status)
+            status = gm_output_sources(&input, 1, &sources);
+    }
+    if (!status)
+        status = gm_bench_files_check(bench, &sources);
+    gm_file_list_free(&sources);
+    return status;
+}
+
+static int measure_all(gm_bench *bench, const choice choices[TESTS])
+{
+    gm_job *job = bench->job;
+    printf("%s: %s, %s\n", job->ranks->host, job->info.kind, job->info.name);
+    int status = gm_bench_open(job, bench);
+    for (int i = 0; i < TESTS && !status; i++) {
+        bench->test = tests[i].name;
+        bench->argument = choices[i].argument;
+        if (choices[i].wanted)
+            status = tests[i].run(bench);
+    }
+    if (!status)
+        status = gm_bench_files_write(bench);
+    gm_bench_close(bench);
+    return status;
+}
+
+static int measure(gm_job *job, const choice choices[TESTS])
+{
+    gm_bench bench = {.job = job};
+    int status = gm_bench_files_open(&bench);
+    if (!status)
+        status = check_files(&bench, choices);
+    if (!status)
+        status = measure_all(&bench, choices);
+    gm_bench_files_close(&bench);
+    return status;
+}
+
+static int run_all(gm_run *run)
+{
+    gm_job *job = run->job;
+    choice choices[TESTS];
+    int leading = job->ranks->rank == 0;
+    int status = gm_job_agree_all(job, choose(job->options, choices));
+    if (!status && job->options->list)
+        return gm_job_agree_all(job, leading ? list() : GM_OK);
+    if (!status && job->ranks->size > 1)
+        gm_note("bench measures the device of rank 0; the other ranks wait");
+    return status ? status : gm_job_agree_all(job, leading ? measure(job, choices) : GM_OK);
+}
+
+const gm_operation gm_op_bench = {.run_all = run_all};

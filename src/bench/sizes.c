@@ -1,0 +1,61 @@
+/* Sizes of the tests of buffers, and the cache states to measure them in. */
+#include "base/size.h"
+#include "src/bench/bench.h"
+
+#include <string.h>
+
+enum { SEVERAL = 4 }; /* times the cache: a case that touches as much replaces the contents of the cache */
+
+static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int *count)
+{
+    const char *text = bench->job->options->shapes;
+    *count = 0;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[32];
+        snprintf(word, sizeof word, "%.*s", (int)gm_min((int64_t)strcspn(at, ","), sizeof word - 1), at);
+        if (*count == GM_BENCH_SIZES || gm_size_parse(word, &sizes[*count]) || sizes[*count] < unit)
+            return gm_fail(GM_EUSAGE,
+                           "--shapes '%s': bench %s expected up to %d sizes of at least %lld bytes, such as 64M,1G",
+                           text, bench->test, GM_BENCH_SIZES, (long long)unit);
+        sizes[*count] = sizes[*count] / unit * unit;
+        ++*count;
+    }
+    return GM_OK;
+}
+
+int64_t gm_bench_large(const gm_bench *bench, int64_t unit)
+{
+    const int64_t wanted = bench->ops->unified ? INT64_C(64) << 20 : INT64_C(4) << 30;
+    int64_t size = unit;
+    while (2 * size <= wanted && 5 * size <= gm_bench_room(bench))
+        size *= 2;
+    return size;
+}
+
+int gm_bench_each_size(gm_bench *bench, int64_t unit, const int64_t *defaults, int count,
+                       int (*measure)(gm_bench *bench, int64_t bytes))
+{
+    int64_t asked[GM_BENCH_SIZES], large = gm_bench_large(bench, unit);
+    const int64_t *sizes = defaults ? defaults : &large;
+    int status = GM_OK;
+    if (!defaults)
+        count = 1;
+    if (bench->job->options->shapes) {
+        status = parse_sizes(bench, unit, asked, &count);
+        sizes = asked;
+    }
+    for (int i = 0; i < count && !status; i++)
+        status = measure(bench, sizes[i]);
+    return status;
+}
+
+int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t case_bytes,
+                          gm_bench_cache caches[GM_CACHE_STATES])
+{
+    int count = 0, by_size = case_bytes >= SEVERAL * bench->cache_bytes;
+    if (buffer_bytes <= bench->cache_bytes)
+        caches[count++] = (gm_bench_cache){GM_CACHE_WARM, 0};
+    if (by_size || bench->measure->flush)
+        caches[count++] = (gm_bench_cache){GM_CACHE_COLD, !by_size};
+    return count;
+}

@@ -1,0 +1,222 @@
+/* The results of bench: each row is printed when it is added; all are written as JSON and CSV at the end. */
+#include "config.h"
+
+#include "base/log.h"
+#include "kernels/kernels.h"
+#include "src/bench/bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const gm_bench_unit gm_bench_unit_flops = {"Tflop/s", 1e12}, gm_bench_unit_bytes = {"GB/s", 1e9};
+
+static const char *const cache_names[] = {[GM_CACHE_WARM] = "warm", [GM_CACHE_COLD] = "cold"};
+
+static double rate(const gm_bench_row *row)
+{
+    return row->timing.median > 0 ? row->work / row->timing.median : 0;
+}
+
+/* "0.973", or "-" if there is nothing to compare with. */
+static char *format_ratio(char text[16], double value, double to)
+{
+    snprintf(text, 16, to > 0 ? "%.3f" : "-", to > 0 ? value / to : 0);
+    return text;
+}
+
+static char *format_error(char text[16], double error)
+{
+    snprintf(text, 16, error >= 0 ? "%.2e" : "-", error);
+    return text;
+}
+
+static void print_row(const gm_bench_row *r, int first)
+{
+    char limit[16], rival[16], most[16], mean[16];
+    if (first)
+        printf("%-9s %-20s %-20s %-5s %12s %7s %5s %18s %8s %8s %9s %9s\n", "test", "variant", "shape", "cache",
+               "median", "spread", "count", "rate", "of limit", "of rival", "max error", "mean");
+    printf("%-9s %-20s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %8s %8s %9s %9s\n", r->test, r->variant, r->shape,
+           cache_names[r->cache], 1e3 * r->timing.median, 100 * r->timing.spread, r->timing.repetitions,
+           rate(r) / r->unit.scale, r->unit.name, format_ratio(limit, rate(r), r->limit),
+           format_ratio(rival, rate(r), r->rival), format_error(most, r->max_error), format_error(mean, r->mean_error));
+    if (r->published.rate > 0)
+        printf("%-9s %-20s %-20s %-5s %12s %7s %5s %10.5f %-7s %8s %8s %9s %9s\n", "", "  published", "", "", "", "",
+               "", r->published.rate / r->unit.scale, r->unit.name, "", "", format_error(most, r->published.max_error),
+               format_error(mean, r->published.mean_error));
+}
+
+gm_bench_row gm_bench_row_make(const gm_bench *bench, const char *variant, const char *kernel, gm_cache_state cache,
+                               const gm_bench_timing *timing)
+{
+    gm_bench_row row = {.test = bench->test,
+                        .cache = cache,
+                        .timing = *timing,
+                        .unit = gm_bench_unit_bytes,
+                        .max_error = -1,
+                        .mean_error = -1};
+    snprintf(row.variant, sizeof row.variant, "%s", variant);
+    snprintf(row.kernel, sizeof row.kernel, "%s", kernel);
+    return row;
+}
+
+int gm_bench_add(gm_bench *bench, const gm_bench_row *row)
+{
+    if (bench->row_count == bench->row_room) {
+        int room = 2 * bench->row_room + 16;
+        gm_bench_row *rows = realloc(bench->rows, (size_t)room * sizeof *rows);
+        if (!rows)
+            return gm_fail(GM_EDEVICE, "no memory for the results");
+        bench->rows = rows;
+        bench->row_room = room;
+    }
+    bench->rows[bench->row_count] = *row;
+    print_row(row, bench->row_count++ == 0);
+    return gm_stdout_flush();
+}
+
+static json_t *known(double value, int is_known)
+{
+    return is_known ? json_real(value) : json_null();
+}
+
+/* Its members are the columns of the CSV too. */
+static json_t *row_object(const gm_bench_row *r)
+{
+    double scale = r->unit.scale, now = rate(r);
+    const gm_bench_timing *t = &r->timing;
+    return json_pack(
+        "{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "test",
+        r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel), "shape", r->shape, "cache",
+        cache_names[r->cache], "median_s", t->median, "spread", t->spread, "repetitions", t->repetitions, "calls",
+        t->calls, "held", t->held, "rate", now / scale, "unit", r->unit.name, "limit",
+        known(r->limit / scale, r->limit > 0), "ratio_limit", known(now / r->limit, r->limit > 0), "ratio_rival",
+        known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0), "mean_error",
+        known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile, "threads",
+        r->threads > 0 ? json_integer(r->threads) : json_null());
+}
+
+static json_t *device_object(const gm_device_info *d)
+{
+    return json_pack("{s:s, s:o, s:s, s:s, s:I, s:i, s:i, s:I, s:I, s:i, s:I, s:f, s:f, s:f}", "kind", d->kind, "name",
+                     gm_report_text(d->name), "uuid", d->uuid, "pci", d->pci, "memory_total",
+                     (json_int_t)d->memory_total, "capability", d->capability, "multiprocessors", d->multiprocessors,
+                     "clock_hz", (json_int_t)d->clock_hz, "memory_clock_hz", (json_int_t)d->memory_clock_hz,
+                     "memory_bus_bits", d->memory_bus_bits, "l2_bytes", (json_int_t)d->l2_bytes, "memory_limit",
+                     d->memory_limit, "fp32_limit", d->fp32_limit, "fp64_limit", d->fp64_limit);
+}
+
+static json_t *compose(const gm_bench *bench)
+{
+    char date[32], blas[GM_VERSION_TEXT], cuda[GM_VERSION_TEXT];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    json_t *rows = json_array();
+    for (int i = 0; i < bench->row_count; i++) {
+        const gm_bench_published *published = &bench->rows[i].published;
+        json_t *row = row_object(&bench->rows[i]);
+        if (published->rate > 0)
+            json_object_set_new(row, "old",
+                                json_pack("{s:f, s:o, s:o}", "rate", published->rate / bench->rows[i].unit.scale,
+                                          "max_error", known(published->max_error, published->max_error >= 0),
+                                          "mean_error", known(published->mean_error, published->mean_error >= 0)));
+        json_array_append_new(rows, row);
+    }
+    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o}", "schema", "gpumem.bench/1", "date", date,
+                     "version", PACKAGE_VERSION, "command", gm_report_words(bench->job), "host",
+                     bench->job->ranks->host, "threads", bench->job->threads, "cuda", gm_cuda_version(cuda), "blas",
+                     gm_report_text(gm_blas_version(blas)), "device", device_object(&bench->job->info), "rows", rows);
+}
+
+static int write_json(const gm_bench *bench, FILE *file)
+{
+    json_t *root = compose(bench);
+    int failed = !root || json_dumpf(root, file, JSON_INDENT(2)) || fputc('\n', file) == EOF;
+    json_decref(root);
+    return failed;
+}
+
+/* As RFC 4180 has it: in quotes, a quote inside doubled. */
+static void write_quoted(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void write_value(FILE *file, const json_t *value)
+{
+    char *text = json_is_string(value) || json_is_null(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+    if (json_is_string(value))
+        write_quoted(file, json_string_value(value));
+    fputs(text ? text : "", file);
+    free(text);
+}
+
+/* The names or the values of the members of a row. */
+static void write_line(FILE *file, json_t *row, int names)
+{
+    const char *key, *comma = "";
+    json_t *value;
+    json_object_foreach (row, key, value) {
+        fputs(comma, file);
+        if (names)
+            fputs(key, file);
+        else
+            write_value(file, value);
+        comma = ",";
+    }
+    fputc('\n', file);
+}
+
+static int write_csv(const gm_bench *bench, FILE *file)
+{
+    for (int i = 0; i < bench->row_count; i++) {
+        json_t *row = row_object(&bench->rows[i]);
+        if (i == 0)
+            write_line(file, row, 1);
+        write_line(file, row, 0);
+        json_decref(row);
+    }
+    return ferror(file);
+}
+
+int gm_bench_files_open(gm_bench *bench)
+{
+    const gm_options *o = bench->job->options;
+    int status = gm_text_open(&bench->json, o->json, o->force, GM_REPORT_KIND);
+    return status ? status : gm_text_open(&bench->csv, o->csv, o->force, "test,variant,kernel,shape,cache,");
+}
+
+int gm_bench_files_check(gm_bench *bench, const gm_file_list *sources)
+{
+    const gm_options *o = bench->job->options;
+    int status = gm_text_check(&bench->json, sources, o->report);
+    if (!status)
+        status = gm_text_check(&bench->csv, sources, o->json);
+    return status ? status : gm_text_check(&bench->job->report.file, sources, o->csv);
+}
+
+static int write_file(const gm_bench *bench, gm_text_file *file, int (*write)(const gm_bench *bench, FILE *file))
+{
+    return file->stream ? gm_text_publish(file, write(bench, file->stream)) : GM_OK;
+}
+
+int gm_bench_files_write(gm_bench *bench)
+{
+    int status = write_file(bench, &bench->json, write_json);
+    return status ? status : write_file(bench, &bench->csv, write_csv);
+}
+
+void gm_bench_files_close(gm_bench *bench)
+{
+    gm_text_discard(&bench->json);
+    gm_text_discard(&bench->csv);
+}

@@ -1,0 +1,152 @@
+#include "src/matmul/matmul.h"
+
+#include "base/log.h"
+#include "base/size.h"
+#include "io/describe/describe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const letters[GM_OPERANDS] = {"A", "B", "C0"};
+
+/* The operand as a matrix: two dimensions, or any number of them with --flatten. */
+static int matrix_of(const gm_job *job, gm_matmul_case *c, int which)
+{
+    gm_dataset *d = &c->operand[which];
+    char title[GM_PATH_MAX];
+    if (d->view_rank != 2 && !(job->options->flatten && d->view_rank > 0))
+        return gm_fail(GM_EINPUT, "%s: has %d dimensions, a matrix has 2%s", gm_dataset_title(d, title), d->view_rank,
+                       d->view_rank > 2 ? " (--flatten: first dimension x the rest)" : "");
+    gm_dataset_matrix(d, &c->stored_rows[which], &c->stored_cols[which]);
+    if (which != GM_C0 && (d->type == GM_DTYPE_U64 || d->type == GM_DTYPE_I64))
+        return gm_fail(GM_EINPUT, "%s: 64-bit integers (%s) do not fit float64, expected up to 32 bits",
+                       gm_dataset_title(d, title), gm_dtype_name(d->type));
+    return GM_OK;
+}
+
+static int same_elements(const gm_dataset *a, const gm_dataset *b)
+{
+    return a->device == b->device && a->inode == b->inode && strcmp(a->name, b->name) == 0 &&
+           memcmp(&a->selection, &b->selection, sizeof a->selection) == 0;
+}
+
+static int describe_operands(const gm_job *job, gm_matmul_case *c)
+{
+    const gm_options *o = job->options;
+    const char *text[GM_OPERANDS] = {o->operands[0], o->operand_count > 1 ? o->operands[1] : o->operands[0], o->add};
+    static const char *const preferred[GM_OPERANDS] = {"/A", "/B", "/C"};
+    if (o->operand_count == 1) {
+        char *file = malloc(2 * GM_PATH_MAX + GM_NAME_MAX), *name = file ? file + GM_PATH_MAX : NULL;
+        int status = file ? gm_name_split(text[GM_A], file, name, name + GM_NAME_MAX)
+                          : gm_fail(GM_EDEVICE, "no memory for a name");
+        if (!status && *name)
+            status = gm_fail(GM_EUSAGE,
+                             "matmul needs two matrices: %s names one of them, a bare file means its /A and /B",
+                             text[GM_A]);
+        free(file);
+        if (status)
+            return status;
+    }
+    for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++) {
+        int status = gm_describe(text[i], preferred[i], &c->operand[i]);
+        if (!status)
+            status = matrix_of(job, c, i);
+        if (status)
+            return status;
+    }
+    c->shared = same_elements(&c->operand[GM_A], &c->operand[GM_B]);
+    return GM_OK;
+}
+
+static int set_shape(gm_matmul_case *c)
+{
+    char a[GM_PATH_MAX], b[GM_PATH_MAX];
+    const int64_t *rows = c->stored_rows, *cols = c->stored_cols;
+    c->m = c->transpose[GM_A] ? cols[GM_A] : rows[GM_A];
+    c->k = c->transpose[GM_A] ? rows[GM_A] : cols[GM_A];
+    c->n = c->transpose[GM_B] ? rows[GM_B] : cols[GM_B];
+    int64_t inner = c->transpose[GM_B] ? cols[GM_B] : rows[GM_B];
+    if (c->k != inner)
+        return gm_fail(GM_EINPUT, "%s is %lldx%lld%s and %s is %lldx%lld%s: the inner sizes %lld and %lld differ",
+                       gm_dataset_title(&c->operand[GM_A], a), (long long)rows[GM_A], (long long)cols[GM_A],
+                       c->transpose[GM_A] ? " (transposed)" : "", gm_dataset_title(&c->operand[GM_B], b),
+                       (long long)rows[GM_B], (long long)cols[GM_B], c->transpose[GM_B] ? " (transposed)" : "",
+                       (long long)c->k, (long long)inner);
+    if (c->has_c0 && (rows[GM_C0] != c->m || cols[GM_C0] != c->n))
+        return gm_fail(GM_EINPUT, "%s is %lldx%lld, expected the shape of the product, %lldx%lld",
+                       gm_dataset_title(&c->operand[GM_C0], a), (long long)rows[GM_C0], (long long)cols[GM_C0],
+                       (long long)c->m, (long long)c->n);
+    int64_t elements;
+    if (gm_mul(c->m, c->n, &elements) || gm_mul(elements, 8, &elements))
+        return gm_fail(GM_EUSAGE, "a product of %lldx%lld does not fit 64-bit sizes", (long long)c->m, (long long)c->n);
+    if (c->alpha == 0) /* as in the BLAS, A and B are not read then */
+        c->k = 0;
+    return GM_OK;
+}
+
+/* The precision by the data: the wider of the two. */
+static gm_precision natural_precision(const gm_matmul_case *c)
+{
+    for (int i = GM_A; i <= GM_B; i++)
+        if (c->operand[i].type == GM_DTYPE_F64 || gm_dtype_get_kind(c->operand[i].type) != GM_FLOAT)
+            return GM_PRECISION_FP64;
+    return GM_PRECISION_FP32;
+}
+
+/* "fp64, fp32, exact": the precisions that the device supports. text has room for GM_MESSAGE_MAX bytes. Returns text.
+ */
+static char *list_precisions(const gm_job *job, char *text)
+{
+    int used = 0;
+    *text = '\0';
+    for (int i = 0; i < GM_PRECISIONS; i++)
+        if (job->ops->product(job->device, (gm_precision)i))
+            used += snprintf(text + used, (size_t)(GM_MESSAGE_MAX - used), "%s%s", used ? ", " : "",
+                             gm_precision_get((gm_precision)i)->name);
+    return text;
+}
+
+static int set_types(const gm_job *job, gm_matmul_case *c)
+{
+    const gm_options *o = job->options;
+    char title[GM_PATH_MAX], list[GM_MESSAGE_MAX];
+    c->precision = o->precision ? gm_precision_find(o->precision) : natural_precision(c);
+    if (c->precision == GM_PRECISIONS)
+        return gm_fail(GM_EUSAGE, "--precision '%s': expected one of %s", o->precision, list_precisions(job, list));
+    const gm_precision_info *how = gm_precision_get(c->precision);
+    const gm_product *product = job->ops->product(job->device, c->precision);
+    if (!product)
+        return gm_fail(GM_EUSAGE, "--precision %s: not supported by devices of kind %s; supported: %s", how->name,
+                       job->ops->kind, list_precisions(job, list));
+    for (int i = GM_A; i <= GM_B; i++) {
+        int fits = gm_dtype_digits(c->operand[i].type) <= gm_dtype_digits(how->operand);
+        if (!fits && c->precision == GM_PRECISION_EXACT)
+            return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s",
+                           gm_dataset_title(&c->operand[i], title), gm_dtype_name(c->operand[i].type));
+        if (!fits)
+            gm_note("%s (%s) is rounded to float32 by --precision %s", letters[i], gm_dtype_name(c->operand[i].type),
+                    how->name);
+    }
+    c->result = o->type ? gm_dtype_find(o->type) : how->result;
+    if (o->type && (c->result == GM_DTYPES || gm_dtype_get_kind(c->result) != GM_FLOAT))
+        return gm_fail(GM_EUSAGE, "--type '%s': expected %s for C", o->type, gm_dtype_list(GM_FLOAT, list));
+    return GM_OK;
+}
+
+int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)
+{
+    const gm_options *o = job->options;
+    c->transpose[GM_A] = o->transpose && strchr(o->transpose, 'a');
+    c->transpose[GM_B] = o->transpose && strchr(o->transpose, 'b');
+    c->alpha = o->alpha;
+    c->beta = o->add && !gm_options_given(o, "beta") ? 1 : o->beta;
+    c->has_c0 = c->beta != 0;
+    c->verify = !o->no_verify;
+    if (c->has_c0 && !o->add)
+        return gm_fail(GM_EUSAGE, "--beta %g needs C0: --add FILE:DATASET", o->beta);
+    int status = describe_operands(job, c);
+    if (!status)
+        status = set_shape(c);
+    return status ? status : set_types(job, c);
+}

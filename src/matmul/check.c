@@ -1,0 +1,202 @@
+#include "src/matmul/matmul.h"
+
+#include "base/random.h"
+#include "base/size.h"
+
+#include <math.h>
+
+/* The check of a product (Freivalds' idea, as in the random-vector checks of dense linear algebra libraries): for a
+ * block of C with random vectors x along its columns and u along its rows, entries independent and uniform in +-[1, 2),
+ *
+ *     C x  against  alpha A (B x) + beta C0 x     finds wrong rows,
+ *     u'C  against  alpha (u'A) B + beta u'C0     finds wrong columns.
+ *
+ * Threshold of row i. The error e_ij of each element is bounded by gamma (|A| |B|)_ij <= gamma |A_i| |B_j| (Euclidean
+ * norms), plus the rounding of what is stored, and does not depend on x, whose signs are random: so by Hoeffding's
+ * inequality |sum_j e_ij x_j| passes sigmas * (sum_j (e_ij x_j)^2)^(1/2) with a probability below 2 exp(-sigmas^2 / 2),
+ * 3e-14 a row. The check's own float64 rounding is added without such help. docs/accuracy.md derives it all. */
+static const double sigmas = 8;
+
+int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols)
+{
+    switch (sum) {
+    case GM_SUM_AY:
+    case GM_SUM_AA:
+    case GM_SUM_CX:
+    case GM_SUM_CC_ROW:
+    case GM_SUM_DX:
+    case GM_SUM_DD_ROW:
+        return rows;
+    case GM_SUM_YY:
+    case GM_SUM_VV:
+        return 1;
+    case GM_SUM_NONFINITE:
+        return (int64_t)(sizeof(gm_nonfinite) / sizeof(double));
+    default:
+        return cols;
+    }
+}
+
+int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols)
+{
+    int64_t offset = 0;
+    for (int s = 0; s < (int)sum; s++)
+        offset += gm_sum_length(s, rows, cols);
+    return offset;
+}
+
+double gm_check_vector(int which, int64_t index)
+{
+    uint64_t z = gm_random_mix(((uint64_t)index * 2 + (uint64_t)which + 1) * GM_RANDOM_STEP);
+    double value = 1 + (double)(z >> 12) * 0x1p-52;
+    return z & 1 ? -value : value;
+}
+
+/* Half the spacing of the smallest numbers; float64: the spacing, its half is no number. */
+static double tiny(gm_dtype type)
+{
+    return fmax(gm_dtype_smallest(type) / 2, 0x1p-1074);
+}
+
+/* One direction of the check: rows (against x) or columns (against u). */
+typedef struct direction {
+    int64_t lines, length;                                /* rows and their length, or columns and theirs */
+    const double *vector;                                 /* [length]: x or u */
+    const double *made, *expected, *added;                /* [lines]: C x, A (B x), C0 x */
+    const double *made_sq, *own_sq, *other_sq, *added_sq; /* squares: of C, A, B, C0; other_sq: [length] */
+    double inner_sq;                                      /* |(|B| |x|)|^2 */
+} direction;
+
+typedef struct findings {
+    double residual, threshold, ratio;
+    int64_t worst, bad, checked, skipped;
+} findings;
+
+static void check_lines(const gm_matmul *p, const direction *d, findings *f)
+{
+    const gm_matmul_case *c = p->c;
+    const gm_precision_info *how = gm_precision_get(c->precision);
+    double alpha = fabs(c->alpha), beta = c->has_c0 ? fabs(c->beta) : 0;
+    double depth = (double)c->k, length = (double)d->length;
+    /* Of an element against |A_i| |B_j|: any order of adding up a leaf, then the leaves. */
+    double gamma = fmin(depth, (double)p->plan.leaf) * how->roundoff +
+                   (double)(p->plan.leaves + 1) * gm_dtype_roundoff(how->accumulator);
+    double own = (depth + 2 * length + 16) * 0x1p-53;
+    double stored = gm_dtype_roundoff(c->result),
+           least = 2 * (tiny(c->result) + alpha * depth * tiny(how->accumulator));
+    /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
+    const double lost = 0x1p-1074;
+
+    double vector_sq = 0, spread_sq = 0, other_max = 0;
+    for (int64_t j = 0; j < d->length; j++) {
+        vector_sq += d->vector[j] * d->vector[j];
+        spread_sq += d->vector[j] * d->vector[j] * (d->other_sq[j] + depth * lost);
+        other_max = fmax(other_max, d->other_sq[j]);
+    }
+    double vector_norm = sqrt(vector_sq), spread = sqrt(spread_sq), inner = sqrt(d->inner_sq + depth * lost);
+    *f = (findings){.worst = -1, .ratio = -1};
+    for (int64_t i = 0; i < d->lines; i++) {
+        double added = c->has_c0 ? d->added[i] : 0, added_norm = c->has_c0 ? sqrt(d->added_sq[i]) : 0;
+        double norm = sqrt(d->own_sq[i] + depth * lost), made_norm = sqrt(d->made_sq[i] + length * lost);
+        double scale = alpha * norm * spread + beta * added_norm * vector_norm;
+        double residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
+        double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
+                       made_norm * (2 * sigmas * stored + own * vector_norm) + least * length;
+        if (!isfinite(residual) || !isfinite(bound)) {
+            /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for
+             * it. */
+            double product = norm * sqrt(other_max), possible = alpha * product + beta * added_norm;
+            if (!isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) ||
+                product >= gm_dtype_largest(how->accumulator) / 2 || possible >= gm_dtype_largest(c->result) / 2) {
+                f->skipped++;
+                continue;
+            }
+            residual = INFINITY;
+            bound = scale;
+        }
+        f->checked++;
+        double ratio = bound > 0 ? residual / bound : residual > 0 ? INFINITY : 0;
+        f->bad += ratio > 1;
+        if (ratio > f->ratio) {
+            f->ratio = ratio;
+            f->residual = scale > 0 ? residual / scale : residual;
+            f->threshold = scale > 0 ? bound / scale : bound;
+            f->worst = i;
+        }
+    }
+}
+
+void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0, int64_t cols, const double *sums,
+                    gm_verdict *verdict)
+{
+    const double *sum[GM_SUMS];
+    for (int s = 0; s < GM_SUMS; s++)
+        sum[s] = sums + gm_sum_offset(s, rows, cols);
+    const gm_nonfinite *nonfinite = (const gm_nonfinite *)(const void *)sum[GM_SUM_NONFINITE];
+    verdict->nonfinite.nan += nonfinite->nan;
+    verdict->nonfinite.inf += nonfinite->inf;
+    verdict->nonfinite.overflow += nonfinite->overflow;
+    if (!p->c->verify)
+        return;
+
+    direction by_row = {.lines = rows,
+                        .length = cols,
+                        .vector = p->host_x + (col0 - p->part.col0),
+                        .made = sum[GM_SUM_CX],
+                        .expected = sum[GM_SUM_AY],
+                        .added = sum[GM_SUM_DX],
+                        .made_sq = sum[GM_SUM_CC_ROW],
+                        .own_sq = sum[GM_SUM_AA],
+                        .other_sq = sum[GM_SUM_BB],
+                        .added_sq = sum[GM_SUM_DD_ROW],
+                        .inner_sq = *sum[GM_SUM_YY]};
+    direction by_column = {.lines = cols,
+                           .length = rows,
+                           .vector = p->host_u + (row0 - p->part.row0),
+                           .made = sum[GM_SUM_UC],
+                           .expected = sum[GM_SUM_VB],
+                           .added = sum[GM_SUM_UD],
+                           .made_sq = sum[GM_SUM_CC_COL],
+                           .own_sq = sum[GM_SUM_BB],
+                           .other_sq = sum[GM_SUM_AA],
+                           .added_sq = sum[GM_SUM_DD_COL],
+                           .inner_sq = *sum[GM_SUM_VV]};
+    findings f[2];
+    check_lines(p, &by_row, &f[0]);
+    check_lines(p, &by_column, &f[1]);
+
+    verdict->bad_rows += f[0].bad;
+    verdict->bad_cols += f[1].bad;
+    for (int i = 0; i < 2; i++) {
+        verdict->checked += f[i].checked;
+        verdict->skipped += f[i].skipped;
+        if (f[i].worst >= 0 && f[i].ratio > verdict->ratio) {
+            verdict->ratio = f[i].ratio;
+            verdict->residual = f[i].residual;
+            verdict->threshold = f[i].threshold;
+        }
+    }
+    if (f[0].bad + f[1].bad > 0 && !verdict->failed) {
+        verdict->failed = 1;
+        verdict->tile_row = f[0].bad ? (row0 + f[0].worst) / p->plan.tile * p->plan.tile : -1;
+        verdict->tile_col = f[1].bad ? (col0 + f[1].worst) / p->plan.tile * p->plan.tile : -1;
+    }
+}
+
+int gm_check_fail(const gm_matmul *p)
+{
+    const gm_verdict *v = &p->verdict;
+    char where[128] = "";
+    int64_t row1 = gm_min(v->tile_row + p->plan.tile, p->c->m), col1 = gm_min(v->tile_col + p->plan.tile, p->c->n);
+    if (v->tile_row >= 0 && v->tile_col >= 0)
+        snprintf(where, sizeof where, "tile [%lld:%lld, %lld:%lld]", (long long)v->tile_row, (long long)row1,
+                 (long long)v->tile_col, (long long)col1);
+    else if (v->tile_row >= 0)
+        snprintf(where, sizeof where, "rows [%lld:%lld]", (long long)v->tile_row, (long long)row1);
+    else
+        snprintf(where, sizeof where, "columns [%lld:%lld]", (long long)v->tile_col, (long long)col1);
+    return gm_fail(
+        GM_ECHECK,
+        "the product failed its check in %s: residual %.3g, limit %.3g; %lld rows and %lld columns are wrong", where,
+        v->residual, v->threshold, (long long)v->bad_rows, (long long)v->bad_cols);
+}

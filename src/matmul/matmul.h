@@ -1,0 +1,222 @@
+/* matmul.h - the parts of the product. Rank 0 describes the case, all plan it alike, then each rank runs its part.
+ *
+ *   op.c       the operation: its plan, output and report
+ *   case.c     the command line: operands, shapes, types
+ *   plan.c     grid, blocks, steps, memory
+ *   pieces.c   the pieces that go through the ring, and their order
+ *   strips.c   rectangles cut into strips that fit a slot
+ *   device.c   the stages of a piece: panels, products, results
+ *   memory.c   the memory of a rank: panels, sums, vectors
+ *   probe.c    the check's products with vectors, on the device
+ *   check.c    the verdict of the check
+ */
+#ifndef GM_SRC_MATMUL_MATMUL_H
+#define GM_SRC_MATMUL_MATMUL_H
+
+#include "io/dataset.h"
+#include "io/read/reader.h"
+#include "io/write/output.h"
+#include "kernels/matmul/calls.h"
+#include "src/job.h"
+#include "src/matmul/plan.h"
+#include "src/stream/pool.h"
+#include "src/stream/stream.h"
+
+enum { GM_A, GM_B, GM_C0, GM_OPERANDS };
+
+/* The case: the same flat record on all ranks. */
+typedef struct gm_matmul_case {
+    gm_dataset operand[GM_OPERANDS];
+    int64_t stored_rows[GM_OPERANDS], stored_cols[GM_OPERANDS]; /* as they lie in the file */
+    int transpose[2];                                           /* of A, of B */
+    int shared;                                                 /* A and B are the same elements of the same dataset */
+    int has_c0;
+    double alpha, beta;
+    gm_precision precision;
+    gm_dtype result; /* type of C */
+    int64_t m, n, k; /* k as it is used: 0 when alpha is 0 */
+    int verify;
+    gm_matmul_problem problem; /* of the plan */
+} gm_matmul_case;
+
+/* Fills in the case from the command line and the files. Called by one rank. GM_EUSAGE, GM_EINPUT. */
+int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
+
+/* --- The check: vectors of a block, all float64, in one allocation. --- */
+
+/* The sums of all layers of the grid come first: they travel from rank to rank as one array. */
+typedef enum gm_sum {
+    GM_SUM_AY,                 /* rows: A (B x) */
+    GM_SUM_AA,                 /* rows: squares of A */
+    GM_SUM_VB,                 /* columns: (u'A) B */
+    GM_SUM_BB,                 /* columns: squares of B */
+    GM_SUM_YY,                 /* one number: |(|B| |x|)|^2 */
+    GM_SUM_VV,                 /* one number: |(|u|'|A|)|^2 */
+    GM_SUM_LAYERS,             /* the sums above are partial sums over k */
+    GM_SUM_CX = GM_SUM_LAYERS, /* rows: C x */
+    GM_SUM_CC_ROW,             /* rows: squares of C */
+    GM_SUM_UC,                 /* columns: u'C */
+    GM_SUM_CC_COL,             /* columns: squares of C */
+    GM_SUM_DX,                 /* rows: C0 x */
+    GM_SUM_DD_ROW,             /* rows: squares of C0 */
+    GM_SUM_UD,                 /* columns: u'C0 */
+    GM_SUM_DD_COL,             /* columns: squares of C0 */
+    GM_SUM_NONFINITE,          /* gm_nonfinite */
+    GM_SUMS
+} gm_sum;
+
+/* Doubles of a sum in a block of this shape, and the doubles before it. */
+int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols);
+int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols);
+
+/* The findings of the check, over all blocks of a rank. */
+typedef struct gm_verdict {
+    double residual, threshold; /* of the row or column that came nearest to its threshold, or passed it the most */
+    double ratio;               /* residual / threshold */
+    int failed;
+    int64_t bad_rows, bad_cols; /* rows and columns that failed */
+    int64_t tile_row,
+        tile_col; /* first element of the tile of C where the worst row and the worst column meet; -1: not located */
+    int64_t checked, skipped; /* rows and columns */
+    gm_nonfinite nonfinite;
+} gm_verdict;
+
+/* Element `index` of the vector x (which = 0, along columns of C) or u (which = 1, along its rows): uniform in +-[1,
+ * 2). */
+double gm_check_vector(int which, int64_t index);
+
+typedef struct gm_matmul gm_matmul;
+
+/* Judges a block from its sums (GM_SUMS of them, one after the other) and adds to the verdict. */
+void gm_check_block(const gm_matmul *product, int64_t row0, int64_t rows, int64_t col0, int64_t cols,
+                    const double *sums, gm_verdict *verdict);
+
+/* The message of a verdict that failed. Returns GM_ECHECK. */
+int gm_check_fail(const gm_matmul *product);
+
+/* --- The pieces --- */
+
+typedef enum gm_piece_kind {
+    GM_PIECE_BEGIN,    /* of a block: clears the sums */
+    GM_PIECE_LOAD,     /* file -> panel */
+    GM_PIECE_PROBE,    /* the check's share of some leaves */
+    GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf of a layer that is not the owner's */
+    GM_PIECE_SEND,     /* a leaf's partial product -> owner */
+    GM_PIECE_RECEIVE,  /* another layer's leaf -> acc */
+    GM_PIECE_SEND_SUMS,
+    GM_PIECE_RECEIVE_SUMS,
+    GM_PIECE_FINISH, /* acc (and C0) -> the band's part of C */
+    GM_PIECE_RESULT, /* the band -> file */
+    GM_PIECE_VERDICT,
+    GM_PIECE_KINDS
+} gm_piece_kind;
+
+/* Walks a rectangle in strips that fit a slot. */
+typedef struct gm_strips {
+    int64_t row0, row1, col0, col1, row, col, rows, cols; /* rows, cols: of a full strip */
+    int64_t row_unit, col_unit;                           /* strips end at multiples of them */
+    int64_t at_row, at_col;                               /* where the rectangle belongs in what it is a part of */
+} gm_strips;
+
+/* The strips of a rectangle for slots of `capacity` bytes, with elements of `element` bytes. */
+void gm_strips_set(gm_strips *strips, int64_t row0, int64_t rows, int64_t col0, int64_t cols, int64_t element,
+                   int64_t capacity);
+
+/* Strips of whole units of row_unit rows and col_unit columns, where one fits: a chunk would be decoded for every strip
+ * that cuts it, and two strips in a stripe of a part would wait for each other. */
+void gm_strips_align(gm_strips *strips, int64_t row_unit, int64_t col_unit, int64_t element, int64_t capacity);
+
+/* The next strip as the rectangle of a piece; 0 when there is none. */
+int gm_strips_next(gm_strips *strips, gm_piece *piece);
+
+/* Where the walk over blocks, steps and strips stands. */
+typedef struct gm_cursor {
+    int stage;
+    int64_t block;
+    int64_t row0, rows, col0, cols; /* of the block, in C */
+    int64_t leaf0, leaf1;           /* of the step that is loaded, or was last */
+    int64_t done;                   /* the leaf up to which the block is multiplied */
+    int64_t loads, step;            /* steps loaded and multiplied, counted over all blocks: they pick the panels */
+    int64_t products;               /* MULTIPLY pieces, counted over all blocks */
+    int64_t leaf, leaf_end;         /* of SEND and RECEIVE */
+    int64_t band;                   /* the next one of the block */
+    int matrix, layer;
+    gm_strips strips;
+} gm_cursor;
+
+/* --- One rank's product --- */
+
+typedef struct gm_panel {
+    void *data;
+    int64_t ld;         /* elements */
+    gm_event *released; /* the product that used it last */
+} gm_panel;
+
+enum { GM_AHEAD = 2 }; /* products that wait in the device's queue, so that it never stands still */
+
+struct gm_matmul {
+    const gm_job *job;
+    const gm_matmul_case *c;
+    const gm_product *product;
+    gm_matmul_plan plan;
+    gm_matmul_part part;
+    gm_cursor cursor;
+    gm_stream *stream;
+    gm_reader *const *reader; /* [GM_OPERANDS], the run's, as are the next two */
+    gm_output *output;
+    gm_panel panels[2][2];          /* [buffer][A or B] */
+    gm_event *loaded;               /* the panels of the step are filled */
+    gm_event *multiplied[GM_AHEAD]; /* the last products, in turn */
+    gm_event *finished;             /* a band of C is there */
+    gm_event *drained;              /* it has been copied out */
+    gm_event *copied;               /* acc, or the sums, have been copied out */
+    void *acc;
+    int64_t ldacc;
+    void *band;                    /* of C, as it will be in the file: [band_rows][block_cols] */
+    void *tiles;                   /* for a product that wants them */
+    double *sums;                  /* GM_SUMS on the device */
+    double *x, *u;                 /* vectors of the block, on the device: [block_cols], [block_rows] */
+    double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
+    double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
+    gm_verdict verdict;
+    int64_t products; /* MULTIPLY pieces that the device was given */
+    double flop;
+};
+
+/* gm_program.next of the product; context is the gm_matmul. */
+int gm_matmul_next(void *context, gm_piece *piece, int *more);
+
+/* Fills in the callbacks. */
+void gm_matmul_program(gm_matmul *product, gm_program *program);
+
+/* Device memory and events for the plan, from a pool. GM_EDEVICE. Not collective. */
+int gm_matmul_allocate(gm_matmul *product, gm_pool *pool);
+
+/* Bytes of an element of a panel. */
+int64_t gm_matmul_operand_bytes(const gm_matmul *product);
+
+/* The panel of a step (GM_A or GM_B), and where an element of it lies: outer counts rows of op(A) or columns of op(B).
+ */
+gm_panel *gm_matmul_panel(gm_matmul *product, int64_t step, int matrix);
+char *gm_matmul_panel_at(gm_matmul *product, int64_t step, int matrix, int64_t outer, int64_t k);
+
+/* Where a piece's rows or columns and its leaves begin in the panel. */
+char *gm_matmul_panel_of_piece(gm_matmul *product, const gm_piece *piece, int matrix);
+
+/* The block of C that a strip at (at_row, at_col) belongs to, as the sums know it. */
+gm_piece gm_matmul_block_of(const gm_matmul *product, const gm_piece *piece);
+
+/* A sum of a block, on the device. */
+double *gm_matmul_sum(const gm_matmul *product, const gm_piece *block, gm_sum sum);
+
+/* Enqueues the check's work on the device: the start of a block, the share of a step, a strip of C or C0 (adds to the
+ * sum cx and the next three). */
+int gm_matmul_probe_begin(gm_matmul *product, const gm_piece *block, gm_queue *queue);
+int gm_matmul_probe(gm_matmul *product, const gm_piece *piece, gm_queue *queue);
+int gm_matmul_probe_result(gm_matmul *product, const gm_piece *piece, gm_queue *queue, const void *m, gm_dtype type,
+                           int swap, gm_sum cx);
+
+/* k of the first element of a leaf. */
+int64_t gm_matmul_k(const gm_matmul *product, int64_t leaf);
+
+#endif

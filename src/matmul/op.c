@@ -1,0 +1,270 @@
+/* matmul - C = alpha op(A) op(B) + beta C0, checked as it is made. */
+#include "src/matmul/matmul.h"
+
+#include "base/log.h"
+#include "base/size.h"
+#include "src/operation.h"
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* "RxCxK" */
+static int read_grid(const char *text, int64_t *grid)
+{
+    long long r, c, k;
+    int end = 0;
+    if (!text)
+        return GM_OK;
+    if (sscanf(text, "%lldx%lldx%lld%n", &r, &c, &k, &end) != 3 || text[end] || r < 1 || c < 1 || k < 1)
+        return gm_fail(GM_EUSAGE, "--grid '%s': expected RxCxK, three positive integers", text);
+    grid[0] = r;
+    grid[1] = c;
+    grid[2] = k;
+    return GM_OK;
+}
+
+/* The problem of the plan: that of the first rank, for all ranks. */
+static int set_problem(const gm_job *job, gm_matmul_case *c)
+{
+    gm_matmul_problem *problem = &c->problem;
+    const gm_product *product = job->ops->product(job->device, c->precision);
+    *problem = (gm_matmul_problem){
+        .m = c->m,
+        .n = c->n,
+        .k = c->k,
+        .precision = c->precision,
+        .operand_bytes = (int64_t)gm_dtype_size(product->operand),
+        .accumulator_bytes = (int64_t)gm_dtype_size(product->accumulator),
+        .file_bytes_a = (int64_t)gm_dtype_size(c->operand[GM_A].type),
+        .file_bytes_b = (int64_t)gm_dtype_size(c->operand[GM_B].type),
+        .file_bytes_c0 = c->has_c0 ? (int64_t)gm_dtype_size(c->operand[GM_C0].type) : 0,
+        .file_bytes_c = (int64_t)gm_dtype_size(c->result),
+        .shared = c->shared,
+        .max_tile = product->tile,
+        .wants_tiles = product->wants_tiles,
+        .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
+        .ranks = job->ranks->size,
+        .flop_rate = product->accumulator == GM_DTYPE_F64 ? job->info.fp64_limit : job->info.fp32_limit,
+        .read_rate = GM_EXPECTED_READ_RATE,
+        .exchange_rate = 2e9,
+    };
+    if (problem->flop_rate <= 0)
+        problem->flop_rate = 5e10 * (double)job->threads;
+    return read_grid(job->options->grid, problem->grid);
+}
+
+static int describe(gm_run *run)
+{
+    gm_matmul_case *c = run->c;
+    int status = gm_matmul_describe(run->job, c);
+    run->shape.inputs = c->has_c0 ? GM_OPERANDS : GM_C0;
+    if (!status)
+        status = set_problem(run->job, c);
+    return status ? status : gm_run_describe_output(run, "/C", c->result, 2, (int64_t[]){c->m, c->n});
+}
+
+/* --- The plan --- */
+
+static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
+{
+    gm_matmul *p = run->own;
+    gm_ring_request request = gm_run_ring_request(run, budget);
+    const gm_matmul_case *c = run->c;
+    *p = (gm_matmul){.job = run->job,
+                     .c = c,
+                     .product = run->job->ops->product(run->job->device, c->precision),
+                     .verdict = {.ratio = -1, .tile_row = -1, .tile_col = -1}};
+    int status = gm_matmul_plan_make(&c->problem, budget, &request, &p->plan, need);
+    if (status)
+        return status;
+    gm_matmul_plan_part(&p->plan, run->job->ranks->rank, &p->part);
+    run->ring = p->plan.ring;
+    run->bytes_read = gm_matmul_plan_bytes_read(&p->plan, &p->part);
+    run->bytes_written = p->part.layer == 0 ? p->part.rows * p->part.cols * p->plan.problem.file_bytes_c : 0;
+    return GM_OK;
+}
+
+static json_t *plan_json(const gm_run *run)
+{
+    const gm_matmul_plan *p = &((const gm_matmul *)run->own)->plan;
+    return json_pack("{s:[III], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "grid", (json_int_t)p->grid[0],
+                     (json_int_t)p->grid[1], (json_int_t)p->grid[2], "tile", (json_int_t)p->tile, "leaf",
+                     (json_int_t)p->leaf, "leaves", (json_int_t)p->leaves, "block_rows", (json_int_t)p->block_rows,
+                     "block_columns", (json_int_t)p->block_cols, "band_rows", (json_int_t)p->band_rows, "step_leaves",
+                     (json_int_t)p->step_leaves, "keep", p->keep);
+}
+
+static void print_plan(const gm_run *run)
+{
+    const gm_matmul_case *c = run->c;
+    const gm_matmul *own = run->own;
+    const gm_matmul_plan *p = &own->plan;
+    printf("product         %lld x %lld x %lld (m, n, k), %s, C is %s\n", (long long)c->m, (long long)c->n,
+           (long long)c->k, gm_precision_get(c->precision)->name, gm_dtype_name(c->result));
+    printf("kernel          %s on %s\n", own->product->kernel, run->job->info.name);
+    printf("grid            %lldx%lldx%lld of %d ranks\n", (long long)p->grid[0], (long long)p->grid[1],
+           (long long)p->grid[2], run->job->ranks->size);
+    printf("tile            %lld\nleaf            %lld (%lld of them)\n", (long long)p->tile, (long long)p->leaf,
+           (long long)p->leaves);
+    printf("block           %lld x %lld in bands of %lld rows, %lld leaves a step%s\n", (long long)p->block_rows,
+           (long long)p->block_cols, (long long)p->band_rows, (long long)p->step_leaves,
+           p->same   ? ", A = B kept whole"
+           : p->keep ? ", A and B kept"
+                     : "");
+}
+
+static double print_share(const gm_run *run, int rank)
+{
+    const gm_matmul_plan *p = &((const gm_matmul *)run->own)->plan;
+    gm_matmul_part part;
+    char text[GM_SIZE_TEXT];
+    gm_matmul_plan_part(p, rank, &part);
+    int64_t bytes = gm_matmul_plan_bytes_read(p, &part);
+    double depth = (double)gm_matmul_plan_depth(p, part.leaf0, part.leaf1);
+    double flop = 2.0 * (double)part.rows * (double)part.cols * depth;
+    printf("rank %-10d rows [%lld:%lld], columns [%lld:%lld], leaves [%lld:%lld], %lld blocks, reads %s\n", rank,
+           (long long)part.row0, (long long)(part.row0 + part.rows), (long long)part.col0,
+           (long long)(part.col0 + part.cols), (long long)part.leaf0, (long long)part.leaf1,
+           (long long)gm_matmul_plan_blocks(p, &part), gm_size_format(bytes, text));
+    return fmax(flop / p->problem.flop_rate, (double)bytes / p->problem.read_rate);
+}
+
+/* --- Memory --- */
+
+static int prepare(gm_run *run)
+{
+    gm_matmul *p = run->own;
+    int status = p->part.idle ? GM_OK : gm_run_open_readers(run);
+    if (!status && !p->part.idle)
+        status = gm_matmul_allocate(p, &run->pool);
+    if (!status)
+        status = gm_run_open_ring(run);
+    p->reader = run->reader;
+    p->stream = run->stream;
+    return status;
+}
+
+/* --- The check --- */
+
+/* The worst of all verdicts and the sum of their counts. Rank 0 has it then. Collective. */
+static int gather_verdict_all(const gm_job *job, gm_verdict *verdict)
+{
+    gm_verdict *all = calloc((size_t)job->ranks->size, sizeof *all);
+    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the results of the check"));
+    if (!status)
+        status = gm_gather_all(job->ranks, verdict, sizeof *verdict, all);
+    for (int r = 1; r < job->ranks->size && !status && job->ranks->rank == 0; r++) {
+        verdict->checked += all[r].checked;
+        verdict->skipped += all[r].skipped;
+        verdict->nonfinite.nan += all[r].nonfinite.nan;
+        verdict->nonfinite.inf += all[r].nonfinite.inf;
+        verdict->nonfinite.overflow += all[r].nonfinite.overflow;
+        verdict->failed |= all[r].failed;
+        verdict->bad_rows += all[r].bad_rows;
+        verdict->bad_cols += all[r].bad_cols;
+        if (all[r].ratio > verdict->ratio) {
+            verdict->ratio = all[r].ratio;
+            verdict->residual = all[r].residual;
+            verdict->threshold = all[r].threshold;
+        }
+    }
+    free(all);
+    return status;
+}
+
+/* The outcome of the check, in a few words. */
+static const char *outcome(const gm_matmul_case *c, const gm_verdict *v)
+{
+    if (!c->verify)
+        return "none";
+    if (v->failed)
+        return "failed: random vectors";
+    if (v->checked == 0 && v->skipped > 0)
+        return v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow > 0
+                   ? "not possible: no finite row or column"
+                   : "not possible: squares of elements overflow float64";
+    return v->skipped > 0 ? "passed in part: random vectors" : "passed: random vectors";
+}
+
+static void report_verdict(gm_job *job, const gm_matmul_case *c, const gm_verdict *v)
+{
+    int passed = c->verify && !v->failed && (v->checked > 0 || v->skipped == 0);
+    job->report.verification = json_pack(
+        "{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "method", c->verify ? "random vectors" : "none",
+        "outcome", outcome(c, v), "residual", fmin(v->residual, DBL_MAX), "threshold", v->threshold, "passed", passed,
+        "lines_checked", (json_int_t)v->checked, "lines_skipped", (json_int_t)v->skipped, "bad_rows",
+        (json_int_t)v->bad_rows, "bad_columns", (json_int_t)v->bad_cols, "nan", (json_int_t)v->nonfinite.nan, "inf",
+        (json_int_t)v->nonfinite.inf, "overflow", (json_int_t)v->nonfinite.overflow);
+    if (v->failed)
+        return;
+    if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)v->skipped > 0)
+        gm_warn("C has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could not "
+                "be checked, %lld were",
+                (unsigned long long)v->nonfinite.nan, (unsigned long long)v->nonfinite.inf,
+                (unsigned long long)v->nonfinite.overflow, (long long)v->skipped, (long long)v->checked);
+    if (c->verify && v->checked > 0)
+        gm_note("the product passed its check: residual %.3g, detection threshold %.3g", v->residual, v->threshold);
+}
+
+/* Gathers and reports the verdicts, also of a product that failed its check: its message is kept. Collective. */
+static int judge_all(gm_job *job, const gm_matmul_case *c, gm_verdict *verdict, int status)
+{
+    if (status != GM_OK && status != GM_ECHECK)
+        return status;
+    gm_error cause;
+    gm_error_get(&cause);
+    gm_error_clear();
+    int gathered = gather_verdict_all(job, verdict);
+    if (gathered)
+        return gathered;
+    if (job->ranks->rank == 0)
+        report_verdict(job, c, verdict);
+    return status ? gm_fail(cause.code, "%s", cause.text) : GM_OK;
+}
+
+/* --- The work --- */
+
+static void add_attributes(gm_run *run)
+{
+    const gm_matmul_case *c = run->c;
+    const gm_verdict *v = &((const gm_matmul *)run->own)->verdict;
+    gm_run_add_text(run, "precision", gm_precision_get(c->precision)->name);
+    gm_run_add_text(run, "verification", outcome(c, v));
+    if (!c->verify)
+        return;
+    gm_run_add_real(run, "verification_residual", v->residual);
+    gm_run_add_real(run, "verification_threshold", v->threshold);
+}
+
+static int run_all(gm_run *run)
+{
+    gm_matmul *p = run->own;
+    gm_report *report = &run->job->report;
+    gm_program program;
+    p->output = run->output;
+    report->bytes_read = run->bytes_read;
+    report->bytes_written = run->bytes_written;
+    gm_detail("%s, grid %lldx%lldx%lld, blocks of %lldx%lld", p->product->kernel, (long long)p->plan.grid[0],
+              (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
+              (long long)p->plan.block_cols);
+    gm_matmul_program(p, &program);
+    int status = gm_job_agree_all(run->job, gm_stream_run(run->stream, &program, &report->times));
+    report->flop = p->flop;
+    status = judge_all(run->job, p->c, &p->verdict, status);
+    add_attributes(run);
+    return status;
+}
+
+const gm_operation gm_op_matmul = {.case_bytes = sizeof(gm_matmul_case),
+                                   .own_bytes = sizeof(gm_matmul),
+                                   .inputs = offsetof(gm_matmul_case, operand),
+                                   .describe = describe,
+                                   .plan = plan,
+                                   .print_plan = print_plan,
+                                   .print_share = print_share,
+                                   .plan_json = plan_json,
+                                   .prepare = prepare,
+                                   .run_all = run_all};

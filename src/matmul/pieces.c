@@ -1,0 +1,390 @@
+#include "src/matmul/matmul.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+/* The walk of one rank. For each block of its part of C, BEGIN, then
+ *
+ *   steps: LOAD A and LOAD B of a step; PROBE and MULTIPLY of a step that is loaded
+ *   bands of the owner, for the leaves that are left: PROBE; then M0 F0 M1 R0 F1 M2 R1 F2 ..., M being MULTIPLY of a
+ * band, F its FINISH and R its RESULT, so that the device multiplies the next band while one is copied out and written;
+ * VERDICT
+ *
+ * Where the device keeps all leaves, steps are loaded as fast as they can be read, the device multiplies steps of the
+ * whole block meanwhile, and the leaves that are left then go by bands. Otherwise the leaves of the last step go by
+ * bands, on the processor none.
+ *
+ * With several layers all steps are multiplied, by leaves elsewhere than on the owner, with SEND after each and
+ * SEND_SUMS at the end; the owner RECEIVEs the leaves and sums of the other layers in the order of leaves before its
+ * bands, which then have no products.
+ *
+ * Each stage function either fills in a piece and returns 1, or moves the cursor on and returns 0. */
+enum {
+    AT_BEGIN,
+    AT_FLOW,
+    AT_LOAD,
+    AT_PROBE,
+    AT_MULTIPLY,
+    AT_SEND,
+    AT_SEND_SUMS,
+    AT_RECEIVE,
+    AT_RECEIVE_SUMS,
+    AT_PROBE_REST,
+    AT_BAND,
+    AT_RESULT,
+    AT_FINISH,
+    AT_VERDICT,
+    AT_END
+};
+
+int64_t gm_matmul_k(const gm_matmul *p, int64_t leaf)
+{
+    return gm_min(leaf * p->plan.leaf, p->c->k);
+}
+
+/* The strips of operand matrix, as it lies in its file, for the step of the cursor. */
+static void set_load(gm_matmul *p, int matrix)
+{
+    const gm_matmul_case *product = p->c;
+    gm_cursor *c = &p->cursor;
+    int64_t k0 = gm_matmul_k(p, c->leaf0), depth = gm_matmul_k(p, c->leaf1) - k0;
+    int64_t outer0 = matrix == GM_A ? c->row0 : c->col0, outer = matrix == GM_A ? c->rows : c->cols;
+    int64_t element = (int64_t)gm_dtype_size(product->operand[matrix].type);
+    int outer_is_row = (matrix == GM_A) != product->transpose[matrix];
+    c->matrix = matrix;
+    if (p->plan.same)
+        gm_strips_set(&c->strips, 0, product->stored_rows[GM_A], 0, product->stored_cols[GM_A], element, p->plan.piece);
+    else if (outer_is_row)
+        gm_strips_set(&c->strips, outer0, outer, k0, depth, element, p->plan.piece);
+    else
+        gm_strips_set(&c->strips, k0, depth, outer0, outer, element, p->plan.piece);
+    if (p->plan.keep && !p->plan.same)
+        *(outer_is_row ? &c->strips.at_col : &c->strips.at_row) = k0 - gm_matmul_k(p, p->part.leaf0);
+    const gm_dataset *d = &product->operand[matrix];
+    gm_strips_align(&c->strips, gm_dataset_row_unit(d), gm_dataset_col_unit(d), element, p->plan.piece);
+}
+
+/* A piece about the whole block. */
+static int of_block(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, unsigned stages)
+{
+    piece->kind = kind;
+    piece->row = c->row0;
+    piece->rows = c->rows;
+    piece->col = c->col0;
+    piece->cols = c->cols;
+    piece->stages = stages;
+    return 1;
+}
+
+static int at_begin(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    if (c->block == gm_matmul_plan_blocks(&p->plan, &p->part)) {
+        c->stage = AT_END;
+        return 0;
+    }
+    int64_t across = gm_ceil_div(p->part.cols, p->plan.block_cols);
+    int64_t down = c->block / across * p->plan.block_rows, right = c->block % across * p->plan.block_cols;
+    c->row0 = p->part.row0 + down;
+    c->rows = gm_min(p->plan.block_rows, p->part.rows - down);
+    c->col0 = p->part.col0 + right;
+    c->cols = gm_min(p->plan.block_cols, p->part.cols - right);
+    c->leaf0 = c->leaf1 = c->done = p->part.leaf0;
+    c->block++;
+    c->stage = AT_FLOW;
+    piece->verifies = 1;
+    return of_block(c, piece, GM_PIECE_BEGIN, GM_STAGE_COMPUTE);
+}
+
+/* Only the owner's bands multiply, only where no other layer's leaves come between, and only where the device works
+ * in parallel to the host: on the processor nothing would be hidden, and every band would bring all of the right panel
+ * through its caches once more. */
+static int bands_multiply(const gm_matmul *p)
+{
+    return p->plan.grid[2] == 1 && !p->plan.budget.unified;
+}
+
+static void enter_bands(gm_matmul *p)
+{
+    p->cursor.band = 0;
+    p->cursor.stage = bands_multiply(p) && p->cursor.done < p->part.leaf1 ? AT_PROBE_REST : AT_BAND;
+}
+
+static void enter_receive(gm_matmul *p, int layer)
+{
+    gm_cursor *c = &p->cursor;
+    if (layer == p->plan.grid[2]) {
+        enter_bands(p);
+        return;
+    }
+    gm_matmul_part other;
+    gm_matmul_plan_part(&p->plan, gm_matmul_plan_partner(&p->plan, &p->part, layer), &other);
+    c->layer = layer;
+    c->stage = AT_RECEIVE;
+    c->leaf = other.leaf0;
+    c->leaf_end = other.leaf1;
+    gm_strips_set(&c->strips, 0, c->rows, 0, c->cols, p->plan.problem.accumulator_bytes, p->plan.piece);
+}
+
+/* Has the device fewer products before it than it should? */
+static int wants_product(const gm_matmul *p)
+{
+    int done = 1;
+    return p->job->ops->event_done(p->multiplied[p->cursor.products % GM_AHEAD], &done) || done;
+}
+
+/* Is the next step that is loaded to be multiplied as a whole, and now? */
+static int is_due(const gm_matmul *p)
+{
+    const gm_cursor *c = &p->cursor;
+    if (c->done == c->leaf1)
+        return 0;
+    if (!bands_multiply(p))
+        return 1;
+    if (p->plan.keep)
+        return c->leaf1 < p->part.leaf1 && wants_product(p);
+    int needs_panel = c->loads == c->step + p->plan.buffers; /* for the next step to be loaded */
+    return gm_matmul_plan_step_end(&p->plan, &p->part, c->done) < p->part.leaf1 &&
+           (needs_panel || c->leaf1 == p->part.leaf1 || wants_product(p));
+}
+
+static int at_flow(gm_matmul *p, gm_piece *piece)
+{
+    (void)piece;
+    gm_cursor *c = &p->cursor;
+    if (is_due(p)) {
+        c->stage = AT_PROBE;
+    } else if (c->leaf1 < p->part.leaf1) {
+        c->leaf0 = c->leaf1;
+        c->leaf1 = gm_matmul_plan_step_end(&p->plan, &p->part, c->leaf0);
+        c->loads++;
+        set_load(p, GM_A);
+        c->stage = AT_LOAD;
+    } else if (p->part.layer > 0) {
+        c->stage = AT_SEND_SUMS;
+    } else {
+        enter_receive(p, 1);
+    }
+    return 0;
+}
+
+static int at_load(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    if (gm_strips_next(&c->strips, piece)) {
+        piece->kind = GM_PIECE_LOAD;
+        piece->matrix = c->matrix;
+        piece->step = c->loads - 1;
+        piece->stages = GM_STAGE_READ | GM_STAGE_TO_DEVICE;
+        piece->bytes = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->operand[c->matrix].type);
+        return 1;
+    }
+    if (c->matrix == GM_A && !p->plan.same)
+        set_load(p, GM_B);
+    else
+        c->stage = AT_FLOW;
+    return 0;
+}
+
+/* A piece about leaves [leaf, leaf1) of the panels of the next step to be multiplied; at_col: where they begin in the
+ * panels, in k. */
+static int of_leaves(gm_matmul *p, gm_piece *piece, gm_piece_kind kind, int64_t leaf, int64_t leaf1)
+{
+    const gm_cursor *c = &p->cursor;
+    of_block(c, piece, kind, GM_STAGE_COMPUTE);
+    piece->leaf = leaf;
+    piece->leaves = leaf1 - leaf;
+    piece->at_col = gm_matmul_k(p, leaf) - gm_matmul_k(p, p->plan.keep ? p->part.leaf0 : c->done);
+    piece->step = c->step;
+    return 1;
+}
+
+static int at_probe(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    c->leaf = c->done;
+    c->stage = AT_MULTIPLY;
+    piece->verifies = 1;
+    return p->c->verify &&
+           of_leaves(p, piece, GM_PIECE_PROBE, c->done, gm_matmul_plan_step_end(&p->plan, &p->part, c->done));
+}
+
+/* A step, or the next leaf of it. */
+static int at_multiply(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    int64_t end = gm_matmul_plan_step_end(&p->plan, &p->part, c->done), leaf = c->leaf,
+            leaf1 = p->part.layer > 0 ? leaf + 1 : end;
+    piece->last = leaf1 == end;
+    of_leaves(p, piece, GM_PIECE_MULTIPLY, leaf, leaf1);
+    c->products++;
+    c->leaf = leaf1;
+    if (piece->last) {
+        c->done = end;
+        c->step++;
+    }
+    c->stage = AT_FLOW;
+    if (p->part.layer > 0) {
+        gm_strips_set(&c->strips, 0, c->rows, 0, c->cols, p->plan.problem.accumulator_bytes, p->plan.piece);
+        c->stage = AT_SEND;
+    }
+    return 1;
+}
+
+static int at_send(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    if (gm_strips_next(&c->strips, piece)) {
+        piece->kind = GM_PIECE_SEND;
+        piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, 0);
+        piece->stages = GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_SEND;
+        return 1;
+    }
+    c->stage = c->leaf == c->done ? AT_FLOW : AT_MULTIPLY;
+    return 0;
+}
+
+static int at_send_sums(gm_matmul *p, gm_piece *piece)
+{
+    p->cursor.stage = AT_BEGIN;
+    piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, 0);
+    return p->c->verify &&
+           of_block(&p->cursor, piece, GM_PIECE_SEND_SUMS, GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_SEND);
+}
+
+static int at_receive(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    if (c->leaf < c->leaf_end && gm_strips_next(&c->strips, piece)) {
+        piece->kind = GM_PIECE_RECEIVE;
+        piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, c->layer);
+        piece->stages = GM_STAGE_RECEIVE | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE;
+        return 1;
+    }
+    if (c->leaf < c->leaf_end)
+        c->leaf++;
+    if (c->leaf < c->leaf_end)
+        gm_strips_set(&c->strips, 0, c->rows, 0, c->cols, p->plan.problem.accumulator_bytes, p->plan.piece);
+    else
+        c->stage = AT_RECEIVE_SUMS;
+    return 0;
+}
+
+static int at_receive_sums(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, c->layer);
+    enter_receive(p, c->layer + 1);
+    return p->c->verify &&
+           of_block(c, piece, GM_PIECE_RECEIVE_SUMS, GM_STAGE_RECEIVE | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE);
+}
+
+static int at_probe_rest(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    c->stage = AT_BAND;
+    piece->verifies = 1;
+    return p->c->verify && of_leaves(p, piece, GM_PIECE_PROBE, c->done, p->part.leaf1);
+}
+
+/* The strips of band `index` of the block, for elements of some bytes in slots of some bytes. */
+static void set_band(gm_matmul *p, int64_t index, int64_t element, int64_t capacity)
+{
+    gm_cursor *c = &p->cursor;
+    int64_t down = index * p->plan.band_rows;
+    gm_strips_set(&c->strips, c->row0 + down, gm_min(p->plan.band_rows, c->rows - down), c->col0, c->cols, element,
+                  capacity);
+    c->strips.at_row = down;
+}
+
+/* The leaves that are left of the next band; then the results of the band before. */
+static int at_band(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    int64_t bands = gm_ceil_div(c->rows, p->plan.band_rows);
+    int multiplies = c->band < bands && c->done < p->part.leaf1 && bands_multiply(p);
+    if (multiplies) {
+        int64_t down = c->band * p->plan.band_rows;
+        of_leaves(p, piece, GM_PIECE_MULTIPLY, c->done, p->part.leaf1);
+        piece->at_row = down;
+        piece->row += down;
+        piece->rows = gm_min(p->plan.band_rows, c->rows - down);
+        piece->last = c->band + 1 == bands;
+        c->products++;
+        if (piece->last)
+            c->step++;
+    }
+    if (c->band > 0) {
+        int64_t element = (int64_t)gm_dtype_size(p->c->result);
+        set_band(p, c->band - 1, element, p->plan.piece);
+        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->cols, element,
+                        p->plan.piece); /* rows stay whole */
+    } else {
+        c->strips.row = c->strips.row1;
+    }
+    c->stage = AT_RESULT;
+    return multiplies;
+}
+
+static int at_result(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    if (gm_strips_next(&c->strips, piece)) {
+        piece->kind = GM_PIECE_RESULT;
+        piece->stages = GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
+        piece->bytes = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->result);
+        return 1;
+    }
+    if (c->band == gm_ceil_div(c->rows, p->plan.band_rows)) {
+        c->stage = AT_VERDICT;
+        return 0;
+    }
+    int64_t c0 = p->plan.problem.file_bytes_c0;
+    set_band(p, c->band, gm_max(c0, 1), c0 ? p->plan.piece : INT64_MAX); /* without C0 the slot stays empty */
+    c->stage = AT_FINISH;
+    return 0;
+}
+
+static int at_finish(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    if (!gm_strips_next(&c->strips, piece)) {
+        c->band++;
+        c->stage = AT_BAND;
+        return 0;
+    }
+    piece->kind = GM_PIECE_FINISH;
+    piece->stages = GM_STAGE_COMPUTE;
+    if (p->c->has_c0)
+        piece->stages |= GM_STAGE_READ | GM_STAGE_TO_DEVICE;
+    piece->verifies = p->c->verify;
+    piece->bytes = piece->rows * piece->cols * p->plan.problem.file_bytes_c0;
+    return 1;
+}
+
+static int at_verdict(gm_matmul *p, gm_piece *piece)
+{
+    p->cursor.stage = AT_BEGIN;
+    return of_block(&p->cursor, piece, GM_PIECE_VERDICT, GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_DONE);
+}
+
+int gm_matmul_next(void *context, gm_piece *piece, int *more)
+{
+    static int (*const stages[])(gm_matmul *, gm_piece *) = {
+        [AT_BEGIN] = at_begin,           [AT_FLOW] = at_flow,         [AT_LOAD] = at_load,
+        [AT_PROBE] = at_probe,           [AT_MULTIPLY] = at_multiply, [AT_SEND] = at_send,
+        [AT_SEND_SUMS] = at_send_sums,   [AT_RECEIVE] = at_receive,   [AT_RECEIVE_SUMS] = at_receive_sums,
+        [AT_PROBE_REST] = at_probe_rest, [AT_BAND] = at_band,         [AT_RESULT] = at_result,
+        [AT_FINISH] = at_finish,         [AT_VERDICT] = at_verdict,
+    };
+    gm_matmul *p = context;
+    *more = 1;
+    while (p->cursor.stage != AT_END) {
+        memset(piece, 0, sizeof *piece);
+        if (stages[p->cursor.stage](p, piece))
+            return GM_OK;
+    }
+    *more = 0;
+    return GM_OK;
+}

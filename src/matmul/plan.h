@@ -1,0 +1,86 @@
+/* plan.h - the plan of a product: leaves, tiles, the grid of ranks, blocks and steps,
+ * bytes. Pure: no device, no file, no message passing. All ranks get the same plan from the same problem.
+ *
+ *   C (m x n) is cut into tiles; whole tiles go to the R x C x K grid of ranks. k is cut into leaves, whose length
+ * depends on k and the precision alone; whole leaves go to the K layers of the grid. A rank walks over blocks of its
+ * part of C that fit the device, and for each block in steps over its leaves: step = the panels of A and B for some
+ * leaves. The last leaves of a block are walked through band by band, a band being some rows of tiles, so that the
+ * result of one leaves while the next is computed.
+ */
+#ifndef GM_SRC_MATMUL_PLAN_H
+#define GM_SRC_MATMUL_PLAN_H
+
+#include "base/types/precision.h"
+#include "src/stream/ring_plan.h"
+#include "base/tiling.h"
+
+#include <stdint.h>
+
+/* The problem to be planned. */
+typedef struct gm_matmul_problem {
+    int64_t m, n, k;
+    gm_precision precision;
+    int64_t operand_bytes, accumulator_bytes;                        /* of an element, on the device */
+    int64_t file_bytes_a, file_bytes_b, file_bytes_c0, file_bytes_c; /* of an element in the files; c0: 0 without one */
+    int shared;              /* A and B are the same data: may be kept whole and read once */
+    int64_t max_tile;        /* of the device's product */
+    int wants_tiles;         /* as the device's product does: a tile of accumulators for each thread */
+    int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
+    int ranks;
+    int64_t grid[3];                            /* asked for; 0: to be chosen */
+    double flop_rate, read_rate, exchange_rate; /* of a rank, per second: only their ratios count, in the choice of the
+                                                   grid */
+} gm_matmul_problem;
+
+typedef struct gm_matmul_plan {
+    gm_matmul_problem problem;
+    gm_ring_budget budget;
+    gm_ring_plan ring;
+    int64_t tile, leaf, leaves;
+    int64_t grid[3]; /* R, C, K */
+    int64_t block_rows, block_cols, step_leaves;
+    int64_t band_rows;  /* of a block; the last band may have fewer */
+    int buffers;        /* panels of A and B in flight: 1 or 2 */
+    int keep;           /* one panel of A and one of B hold all leaves of the part, which is one block */
+    int same;           /* kept, and A = B: one panel holds the whole of it */
+    int64_t tile_count; /* for a product that wants them */
+    int64_t piece;      /* bytes */
+} gm_matmul_plan;
+
+/* The part of one rank: rows and columns of C, leaves of k. Empty for ranks beyond the grid or without a tile. */
+typedef struct gm_matmul_part {
+    int64_t row0, rows, col0, cols;
+    int64_t leaf0, leaf1;
+    int layer;     /* which of the K; the ranks of layer 0 own C */
+    int64_t owner; /* rank of layer 0 with the same rows and columns */
+    int idle;
+} gm_matmul_part;
+
+/* Makes the plan. request: --piece, --depth and the readers. Pure. Returns GM_EUSAGE for a grid that does not fit the
+ * ranks; GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
+int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
+                        gm_matmul_plan *plan, gm_ring_budget *need);
+
+void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *part);
+
+/* The rank of a layer that works on the same rows and columns as part. */
+int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *part, int layer);
+
+/* Columns of k in [leaf0, leaf1). */
+int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t leaf1);
+
+/* End of the step that begins at a leaf of a part: the first one is short where reading and computing overlap, to begin
+ * early. */
+int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf);
+
+/* The most leaves that a panel of a part holds. */
+int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part);
+
+/* Bytes that a part reads from A, B and C0, and the number of its blocks. */
+int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part);
+int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *part);
+
+/* Bytes of the vectors that the check of a product keeps for a block. */
+int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols);
+
+#endif

@@ -1,0 +1,118 @@
+/* flip - reverses a dataset along one axis: out[.., i, ..] = in[.., n - 1 - i, ..]. The elements are seen as
+ * [outer][n][inner]; a piece is some outer indices with all their rows, or some rows of one of them, or a part of one
+ * row, and comes from one range of the input, whose rows the device reverses. */
+#include "src/map.h"
+#include "src/operation.h"
+
+#include "base/size.h"
+#include "kernels/move/calls.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { SHARE = 4096 /* bytes of a row that ranks share */ };
+
+typedef struct flip {
+    gm_dataset in;
+    int64_t n, inner;
+} flip;
+
+/* A number from -rank to rank - 1; negative ones count from the last axis. */
+static int read_axis(const char *text, const gm_dataset *d, int *axis)
+{
+    char title[GM_PATH_MAX], *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < -d->view_rank || value >= d->view_rank)
+        return gm_fail(GM_EUSAGE, "--axis '%s': %s has %d dimension%s, expected a number from %d to %d", text,
+                       gm_dataset_title(d, title), d->view_rank, d->view_rank == 1 ? "" : "s", -d->view_rank,
+                       d->view_rank - 1);
+    *axis = (int)(value < 0 ? value + d->view_rank : value);
+    return GM_OK;
+}
+
+/* Whole chunks where the axis leaves them whole. With fewer rows than ranks, these share the elements of a row. */
+static void set_work(gm_run *run, int axis)
+{
+    const flip *f = run->c;
+    const gm_dataset *d = &f->in;
+    int64_t rows, cols, size = (int64_t)gm_dtype_size(d->type), matrix = gm_mul_sat(f->n, f->inner);
+    int64_t chunk = gm_dataset_row_unit(d);
+    gm_dataset_matrix(d, &rows, &cols);
+    run->shape.map = (gm_map){.elements = gm_dataset_elements(d), .in = size, .out = size};
+    gm_map *map = &run->shape.map;
+    if (map->elements / gm_max(f->inner, 1) < run->job->ranks->size)
+        *map = (gm_map){map->elements, SHARE / size, {f->inner, 1}, size, size, 0};
+    else if (axis == 0)
+        *map = (gm_map){map->elements, f->inner, {matrix, gm_mul_sat(gm_min(chunk, f->n), f->inner), f->inner, 1},
+                        size,          size,     0};
+    else
+        *map = (gm_map){map->elements, f->inner, {gm_mul_sat(chunk, cols), matrix, f->inner, 1}, size, size, 0};
+}
+
+static int describe(gm_run *run)
+{
+    flip *f = run->c;
+    const gm_dataset *d = &f->in;
+    char title[GM_PATH_MAX];
+    int axis = 0, status = gm_run_describe_input(run, 0, run->job->options->operands[0], NULL);
+    if (!status && !gm_options_given(run->job->options, "axis"))
+        status = gm_fail(GM_EUSAGE, "flip needs --axis N, the number of a dimension");
+    if (!status && d->view_rank == 0)
+        status = gm_fail(GM_EINPUT, "%s: is a single number, flip needs a dimension", gm_dataset_title(d, title));
+    if (!status)
+        status = read_axis(run->job->options->axis, d, &axis);
+    if (!status && !run->job->ops->flip)
+        status = gm_fail(GM_EDEVICE, "flip is not supported by the device %s, use --device cpu", run->job->ops->kind);
+    if (status)
+        return status;
+    f->n = d->view[axis];
+    f->inner = 1;
+    for (int k = axis + 1; k < d->view_rank; k++)
+        f->inner = gm_mul_sat(f->inner, d->view[k]);
+    set_work(run, axis);
+    status = gm_run_describe_output(run, d->name, d->type, d->view_rank, d->view);
+    run->record->dataset[0].big_endian = d->swap == gm_is_little_endian(); /* elements keep their order of bytes */
+    return status;
+}
+
+/* The range of the input that a piece comes from, and its rows. */
+static int64_t source_of(const flip *f, const gm_piece *piece, gm_flip_call *call)
+{
+    int64_t matrix = f->n * f->inner, at = piece->col % matrix, first = piece->col - at;
+    *call = (gm_flip_call){.outer = 1, .rows = 1, .inner = piece->cols, .bytes = (int64_t)gm_dtype_size(f->in.type)};
+    if (at == 0 && piece->cols % matrix == 0) {
+        call->outer = piece->cols / matrix;
+        call->rows = f->n;
+        call->inner = f->inner;
+        return first;
+    }
+    if (at % f->inner == 0 && piece->cols % f->inner == 0) {
+        call->rows = piece->cols / f->inner;
+        call->inner = f->inner;
+        return first + matrix - at - piece->cols;
+    }
+    return first + (f->n - 1 - at / f->inner) * f->inner + at % f->inner; /* a part of a row */
+}
+
+static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+{
+    const gm_run *run = context;
+    gm_flip_call call;
+    return gm_map_read(run, 0, source_of(run->c, piece, &call), piece, share, host);
+}
+
+static int compute(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
+{
+    const gm_run *run = context;
+    gm_flip_call call;
+    source_of(run->c, piece, &call);
+    call.src = slot->device;
+    call.dst = (char *)slot->device + run->out_at;
+    return run->job->ops->flip(queue, &call);
+}
+
+const gm_operation gm_op_flip = {.case_bytes = sizeof(flip),
+                                 .inputs = offsetof(flip, in),
+                                 .keeps_attributes = 1,
+                                 .describe = describe,
+                                 .program = {.read = read_piece, .compute = compute}};

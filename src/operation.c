@@ -1,0 +1,273 @@
+#include "src/operation.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "io/virtual/sources.h"
+#include "src/map.h"
+#include "src/result.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GM_OPERATION(id, name, operation, device, groups, least, most, arguments, help) \
+    extern const gm_operation operation;
+#include "src/operations.def"
+#undef GM_OPERATION
+
+static const struct {
+    const gm_operation *operation;
+    gm_device_need device;
+} operations[GM_OPERATIONS] = {
+#define GM_OPERATION(id, name, operation, device, groups, least, most, arguments, help) \
+    {&operation, GM_DEVICE_##device},
+#include "src/operations.def"
+#undef GM_OPERATION
+};
+
+gm_device_need gm_operation_device(int operation)
+{
+    return operations[operation].device;
+}
+
+/* An operation with the frame's own members in the place of those that it leaves out. */
+static gm_operation complete(int operation)
+{
+    gm_operation o = *operations[operation].operation;
+    if (o.plan || !o.describe) /* work of its own, or none that is planned */
+        return o;
+    o.plan = gm_map_plan;
+    o.print_plan = o.print_plan ? o.print_plan : gm_map_print_plan;
+    o.print_share = gm_map_print_share;
+    o.plan_json = o.plan_json ? o.plan_json : gm_map_plan_json;
+    o.prepare = o.prepare ? o.prepare : gm_map_prepare;
+    o.run_all = o.run_all ? o.run_all : gm_map_run_all;
+    return o;
+}
+
+/* --- The case --- */
+
+static int allocate(gm_run *run)
+{
+    const gm_operation *o = run->operation;
+    run->c = calloc(1, gm_max((int64_t)o->case_bytes, 1));
+    run->own = calloc(1, gm_max((int64_t)o->own_bytes, 1));
+    run->record = calloc(1, sizeof *run->record);
+    if (!run->c || !run->own || !run->record)
+        return gm_fail(GM_EDEVICE, "no memory to describe the operation");
+    run->input = (gm_dataset *)(void *)((char *)run->c + o->inputs);
+    return GM_OK;
+}
+
+static void report_inputs(gm_run *run)
+{
+    json_t *inputs = run->job->report.inputs = json_array();
+    for (int i = 0; i < run->shape.inputs; i++)
+        json_array_append_new(inputs, gm_report_dataset(&run->input[i]));
+}
+
+static int check_report(const gm_run *run)
+{
+    return gm_report_check(run->job, run->input, run->shape.inputs, run->shape.outputs ? run->record->file : NULL);
+}
+
+/* What rank 0 knows of the sources of an input, to all ranks. Collective. */
+static int share_sources_all(const gm_run *run, const gm_dataset *input)
+{
+    int is_first = run->job->ranks->rank == 0;
+    size_t bytes = (size_t)input->sources_bytes;
+    void *data = is_first ? NULL : malloc(bytes);
+    const void *known = is_first ? gm_sources_export(input) : data;
+    int status = known ? GM_OK : gm_fail(GM_EDEVICE, "%s: no memory for a table of its parts", input->file);
+    status = gm_job_agree_all(run->job, status);
+    if (!status) /* rank 0 sends, and its table stays as it is */
+        status = gm_job_agree_all(run->job, gm_broadcast_all((void *)(uintptr_t)known, bytes));
+    if (!status)
+        status = gm_job_agree_all(run->job, gm_sources_import(input, known));
+    free(data);
+    return status;
+}
+
+static int share_all_sources_all(const gm_run *run)
+{
+    int status = GM_OK;
+    for (int i = 0; i < run->shape.inputs && !status && run->job->ranks->size > 1; i++)
+        if (run->input[i].sources_bytes)
+            status = share_sources_all(run, &run->input[i]);
+    return status;
+}
+
+static int describe_all(gm_run *run)
+{
+    const gm_job *job = run->job;
+    int status = gm_job_agree_all(job, allocate(run));
+    if (status)
+        return status;
+    gm_identity_want_stamps(job->ranks->hosts > 1);
+    if (run->operation->describe && job->ranks->rank == 0)
+        status = run->operation->describe(run);
+    if (!status && run->operation->describe && job->ranks->rank == 0)
+        status = check_report(run);
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(&run->shape, sizeof run->shape));
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(run->c, run->operation->case_bytes));
+    if (!status)
+        status = share_all_sources_all(run);
+    if (!status && job->ranks->rank == 0 && run->shape.inputs)
+        report_inputs(run);
+    return status;
+}
+
+/* --- The plan --- */
+
+/* --plan: one "name value" a line. Rank 0. */
+static int print_plan(const gm_run *run)
+{
+    char text[GM_SIZE_TEXT];
+    double slowest = 0;
+    run->operation->print_plan(run);
+    printf("ring            %lld slots of %s\n", (long long)run->ring.depth, gm_size_format(run->ring.slot, text));
+    printf("device_memory   %s a rank\n", gm_size_format(run->ring.device_bytes, text));
+    printf("host_memory     %s a rank\n", gm_size_format(run->ring.host_bytes, text));
+    for (int rank = 0; rank < run->job->ranks->size; rank++)
+        slowest = fmax(slowest, run->operation->print_share(run, rank));
+    printf("expected_time   %.3g s\n", slowest);
+    return gm_stdout_flush();
+}
+
+static void report_plan(gm_run *run)
+{
+    json_t *plan = run->job->report.plan = run->operation->plan_json(run);
+    json_object_set_new(plan, "piece", json_integer((json_int_t)run->ring.slot));
+    json_object_set_new(plan, "depth", json_integer((json_int_t)run->ring.depth));
+    json_object_set_new(plan, "device_bytes", json_integer((json_int_t)run->ring.device_bytes));
+    json_object_set_new(plan, "host_bytes", json_integer((json_int_t)run->ring.host_bytes));
+}
+
+static int show_plan_all(gm_run *run)
+{
+    int status = GM_OK;
+    if (run->job->ranks->rank == 0) {
+        report_plan(run);
+        status = print_plan(run);
+    }
+    return gm_job_agree_all(run->job, status);
+}
+
+/* --- The work --- */
+
+static void release(gm_run *run)
+{
+    gm_run_close(run);
+    if (run->operation->release && run->own)
+        run->operation->release(run);
+}
+
+static int may_plan_smaller(const gm_run *run)
+{
+    const gm_options *o = run->job->options;
+    return run->operation->plan && !o->device_memory && !(run->job->ops->unified && o->host_memory);
+}
+
+/* Others may have taken memory since the plan was made: then a smaller plan, unless the user has set the size.
+ * Collective. */
+static int prepare_all(gm_run *run, gm_result *result)
+{
+    enum { ATTEMPTS = 4 };
+    if (!run->operation->prepare)
+        return GM_OK;
+    for (int attempt = 1;; attempt++) {
+        int status = gm_job_agree_all(run->job, run->operation->prepare(run));
+        if (status != GM_EDEVICE || attempt == ATTEMPTS || !may_plan_smaller(run))
+            return status;
+        if (gm_job_agree_all(run->job, result ? gm_result_wait(result) : GM_OK)) /* its message is not to be cleared */
+            return status;
+        gm_error error;
+        gm_error_get(&error);
+        gm_note("%s: trying a smaller plan", error.text);
+        gm_error_clear();
+        release(run);
+        gm_memory_set_cap(GM_DEVICE, gm_memory_cap(GM_DEVICE) / 2);
+        status = gm_operation_plan_all(run);
+        if (status)
+            return status;
+    }
+}
+
+static int work_all(gm_run *run)
+{
+    char text[GM_SIZE_TEXT];
+    if (run->operation->plan)
+        gm_detail("%s, %lld slots of %s, %d threads on processors %s", run->job->info.name, (long long)run->ring.depth,
+                  gm_size_format(run->ring.slot, text), run->job->threads, run->job->binding.list);
+    gm_progress_start(&run->progress, run->job, gm_operation_name(run->job->options->operation),
+                      run->bytes_read + run->bytes_written);
+    int status = run->operation->run_all(run);
+    gm_progress_end(&run->progress);
+    if (run->operation->plan && run->job->ranks->rank == 0)
+        report_plan(run);
+    return status;
+}
+
+/* Into an output, which a thread creates while all ranks prepare. */
+static int write_all(gm_run *run, double *ended)
+{
+    gm_job *job = run->job;
+    gm_result result;
+    double from = gm_clock();
+    int status = gm_result_begin_all(job, run->record, run->input, run->shape.inputs, &result);
+    if (status)
+        return status;
+    status = gm_result_open_all(job, prepare_all(run, &result), &result);
+    job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
+    if (status)
+        return status;
+    run->output = result.output;
+    status = work_all(run);
+    if (run->record->raw[0])
+        release(run); /* the final form of a chunked output wants the memory */
+    if (run->operation->keeps_attributes)
+        result.attributes = &run->input[0];
+    if (!status)
+        status = gm_run_check_inputs_all(run, status);
+    status = gm_result_finish_all(job, &result, run->attribute, run->attributes, status);
+    *ended = gm_clock();
+    return status;
+}
+
+static int look_all(gm_run *run, double *ended)
+{
+    double from = gm_clock();
+    int status = prepare_all(run, NULL);
+    run->job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
+    if (!status)
+        status = work_all(run);
+    *ended = gm_clock();
+    return status;
+}
+
+int gm_operation_run_all(gm_job *job)
+{
+    const gm_operation o = complete(job->options->operation);
+    gm_run run = {.job = job, .operation = &o, .pool = {.ops = job->ops, .device = job->device}};
+    double from = gm_clock(), ended = 0;
+    int status = describe_all(&run);
+    if (!status && o.plan)
+        status = gm_operation_plan_all(&run);
+    job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
+    if (!status && job->options->plan)
+        status = show_plan_all(&run);
+    else if (!status)
+        status = run.shape.outputs ? write_all(&run, &ended) : look_all(&run, &ended);
+    job->report.wall_s = (ended > 0 ? ended : gm_clock()) - from - job->report.sync_s;
+    release(&run);
+    free(run.record);
+    free(run.own);
+    free(run.c);
+    return status ? status : run.outcome;
+}

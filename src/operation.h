@@ -1,0 +1,65 @@
+/* operation.h - the frame of an operation: the order in which every operation goes through its stages.
+ *
+ *   describe    rank 0   command line and files -> case, inputs, output
+ *   plan        each     case and budget -> pieces, slots, memory; --plan prints it and ends here
+ *   prepare     each     readers and memory, while a thread of rank 0 creates the output
+ *   run_all     together the work
+ *   release     each
+ *
+ * The frame allocates the case, agrees on every status, broadcasts, names the memory that would do when a plan does not
+ * fit, prepares once more with a smaller plan when memory is gone by then, creates and finishes the output, times,
+ * reports and releases. A member that an operation leaves out is the frame's own: its work is then the range
+ * run->shape.map (map.h), and `program` holds the stages of a piece that are not the usual ones. */
+#ifndef GM_SRC_OPERATION_H
+#define GM_SRC_OPERATION_H
+
+#include "src/run.h"
+
+typedef struct gm_operation {
+    size_t case_bytes, own_bytes; /* of run->c and run->own */
+    size_t inputs;                /* offset of the case's array of datasets */
+    int several_outputs;          /* datasets whose names are the operation's: --output names their group */
+    int keeps_attributes;         /* the output's first dataset gets the attributes of the first input */
+    gm_program program;           /* map: stages of a piece; context is the gm_run */
+
+    /* Rank 0. Calls gm_run_describe_input() and gm_run_describe_output(), fills in the case. GM_EUSAGE, GM_EINPUT,
+     * GM_EOUTPUT. */
+    int (*describe)(gm_run *run);
+
+    /* Plans this rank's work within the budget and fills in run->ring. Pure but for run: may be called again, with
+     * other budgets. GM_EDEVICE without a message, and the budget that it needs, when this one does not do. Not
+     * collective. */
+    int (*plan)(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need);
+
+    /* --plan, rank 0: the plan in lines of "name value", then what a rank does, with the seconds that it is expected to
+     * take. ring and memory stand between them. */
+    void (*print_plan)(const gm_run *run);
+    double (*print_share)(const gm_run *run, int rank);
+
+    /* The plan for the report, to which ring and memory are added. New reference. */
+    json_t *(*plan_json)(const gm_run *run);
+
+    /* Readers and memory of this rank (run->pool). Not collective. */
+    int (*prepare)(gm_run *run);
+
+    /* The work; collective. The status is the agreed one. */
+    int (*run_all)(gm_run *run);
+
+    /* Frees what prepare made, also after a failure, also twice. Readers, ring and pool are the frame's. */
+    void (*release)(gm_run *run);
+} gm_operation;
+
+typedef enum gm_device_need { GM_DEVICE_ANY, GM_DEVICE_CPU, GM_DEVICE_NONE } gm_device_need;
+
+/* The device of an operation: that of --device, the processor whatever --device says, or none. */
+gm_device_need gm_operation_device(int operation);
+
+/* Plans the work within what all ranks may still allocate, which becomes run->budget, and keeps what the plan counts
+ * from allocations that can do without (gm_memory_set_optional). GM_EDEVICE when that is too little: the message names
+ * caps with which the plans of all ranks fit. Collective. */
+int gm_operation_plan_all(gm_run *run);
+
+/* Takes the operation of job->options through its stages. Collective; all ranks return the same status. */
+int gm_operation_run_all(gm_job *job);
+
+#endif

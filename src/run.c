@@ -1,0 +1,129 @@
+#include "src/run.h"
+
+#include "base/size.h"
+#include "io/describe/describe.h"
+#include "io/virtual/sources.h"
+#include "src/operation.h"
+#include "src/result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int gm_run_describe_input(gm_run *run, int index, const char *text, const char *preferred)
+{
+    run->shape.inputs = index + 1;
+    return gm_describe(text, preferred, &run->input[index]);
+}
+
+/* "/group/" of --output, if there are several datasets, becomes "/group". */
+static void cut_slashes(char *name)
+{
+    size_t length = strlen(name);
+    while (length > 0 && name[length - 1] == '/')
+        name[--length] = '\0';
+}
+
+int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int rank, const int64_t *dims)
+{
+    const gm_options *o = run->job->options;
+    gm_output_record *record = run->record;
+    gm_output_dataset *d = &record->dataset[record->datasets];
+    char wanted[GM_NAME_MAX] = "";
+    int several = run->operation->several_outputs, status = GM_OK;
+    *d = (gm_output_dataset){.type = type, .rank = rank};
+    memcpy(d->dims, dims, (size_t)rank * sizeof *dims);
+    if (record->datasets == 0) {
+        record->force = o->force;
+        record->sync = !o->no_sync;
+    }
+    if (!record->file[0] || o->output)
+        status = gm_result_name(run->job, run->shape.inputs ? run->input[0].file : "", record->file, wanted);
+    if (several)
+        cut_slashes(wanted);
+    int length = snprintf(d->name, sizeof d->name, "%s%s", several || !*wanted ? wanted : "",
+                          !several && *wanted ? wanted : name);
+    if (!status && length >= (int)sizeof d->name)
+        status = gm_fail(GM_EUSAGE, "--output %s: the name of the dataset is too long", o->output);
+    if (!status && rank > 0)
+        status = gm_result_layout(run->job, d);
+    record->datasets++;
+    run->shape.outputs = record->datasets;
+    return status;
+}
+
+void gm_run_reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budget *budget, int64_t *most,
+                         int64_t *least)
+{
+    *most = *least = 0;
+    for (int i = 0; i < inputs; i++) {
+        *most = gm_add_sat(*most, gm_reader_bytes(&input[i], budget->threads, budget->host));
+        *least = gm_add_sat(*least, gm_reader_bytes(&input[i], 1, budget->host));
+    }
+}
+
+gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *budget)
+{
+    gm_ring_request request = {.piece = run->job->options->piece, .depth = run->job->options->depth};
+    gm_run_reader_bytes(run->input, run->shape.inputs, budget, &request.readers, &request.readers_least);
+    return request;
+}
+
+int gm_run_open_readers(gm_run *run)
+{
+    int status = GM_OK;
+    for (int i = 0; i < run->shape.inputs && !status; i++)
+        status = gm_reader_open(&run->input[i], &run->reader[i]);
+    return status;
+}
+
+int gm_run_open_ring(gm_run *run)
+{
+    const gm_job *job = run->job;
+    gm_stream_setup setup = {.ops = job->ops,
+                             .device = job->device,
+                             .piece = run->ring.slot,
+                             .depth = run->ring.depth,
+                             .threads = job->threads,
+                             .progress = gm_progress_add,
+                             .progress_context = &run->progress};
+    return gm_stream_open(&setup, &run->stream);
+}
+
+int gm_run_check_inputs_all(const gm_run *run, int status)
+{
+    for (int i = 0; i < run->shape.inputs && !status; i++)
+        status = gm_sources_check(&run->input[i]);
+    return gm_job_agree_all(run->job, status);
+}
+
+void gm_run_close(gm_run *run)
+{
+    gm_stream_close(run->stream);
+    run->stream = NULL;
+    for (int i = 0; i < GM_RUN_INPUTS; i++) {
+        gm_reader_close(run->reader[i]);
+        run->reader[i] = NULL;
+    }
+    gm_pool_release(&run->pool);
+}
+
+static void add(gm_run *run, gm_attribute attribute)
+{
+    if (run->attributes < GM_RUN_ATTRIBUTES)
+        run->attribute[run->attributes++] = attribute;
+}
+
+void gm_run_add_text(gm_run *run, const char *name, const char *text)
+{
+    add(run, (gm_attribute){.name = name, .kind = GM_ATTRIBUTE_TEXT, .text = text});
+}
+
+void gm_run_add_real(gm_run *run, const char *name, double value)
+{
+    add(run, (gm_attribute){.name = name, .kind = GM_ATTRIBUTE_REAL, .real = value});
+}
+
+void gm_run_add_integer(gm_run *run, const char *name, int64_t value)
+{
+    add(run, (gm_attribute){.name = name, .kind = GM_ATTRIBUTE_INTEGER, .integer = value});
+}

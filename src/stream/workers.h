@@ -1,0 +1,19 @@
+/* workers.h - the pool of I/O threads: a queue of jobs, which are started in order. */
+#ifndef GM_SRC_WORKERS_H
+#define GM_SRC_WORKERS_H
+
+typedef struct gm_workers gm_workers;
+
+/* Starts a pool of threads that call work(context, job) for each job submitted; the queue has room for max_jobs. If not
+ * all threads can be created, the pool has fewer; GM_EDEVICE when there is no memory or none can be created. */
+int gm_workers_open(int threads, void (*work)(void *context, int job), void *context, int max_jobs,
+                    gm_workers **workers);
+
+/* Completes all jobs submitted, then ends the threads. NULL is allowed. */
+void gm_workers_close(gm_workers *workers);
+
+/* Enqueues a job, a number of the caller's, to be called `times` times (at least 1), by as many threads as are free. At
+ * most max_jobs may be in the queue; a job leaves it when its last call begins. */
+void gm_workers_submit(gm_workers *workers, int job, int times);
+
+#endif

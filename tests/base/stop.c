@@ -1,0 +1,95 @@
+/* Signals that ask the program to stop: the first is noted, a second counts two seconds later, and none after the
+ * result is complete. Each case in a process of its own. */
+#include "base/stop.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "tests/tap.h"
+
+enum { DONE = 3 };
+
+static void wait_seconds(double seconds)
+{
+    double from = gm_clock();
+    while (gm_clock() - from < seconds) /* a signal ends a sleep */
+        usleep(10000);
+}
+
+static int first_is_noted(void)
+{
+    gm_error error;
+    if (gm_stop_asked() || gm_stop_status())
+        return 1;
+    raise(SIGTERM);
+    int status = gm_stop_status();
+    gm_error_get(&error);
+    return gm_stop_asked() && status == GM_ESTOPPED && strstr(error.text, "signal 15") ? DONE : 1;
+}
+
+static int twice_at_once(void)
+{
+    raise(SIGTERM);
+    raise(SIGINT);
+    wait_seconds(0.5);
+    raise(SIGUSR2);
+    return gm_stop_status() == GM_ESTOPPED ? DONE : 1;
+}
+
+static int twice_in_time(void)
+{
+    raise(SIGTERM);
+    wait_seconds(2.1);
+    raise(SIGTERM);
+    return 1;
+}
+
+static int after_the_end(void)
+{
+    raise(SIGTERM);
+    gm_stop_end();
+    return !gm_stop_asked() && gm_stop_status() == GM_OK ? DONE : 1;
+}
+
+static int always(void)
+{
+    return 1;
+}
+
+static int peers(void)
+{
+    gm_stop_set_peers(always);
+    int here = gm_stop_status();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(gm_stop_status());
+    int state;
+    return waitpid(child, &state, 0) == child && WIFEXITED(state) && WEXITSTATUS(state) == GM_OK && here == GM_EPEER
+               ? DONE
+               : 1;
+}
+
+static int code_of(int (*body)(void))
+{
+    int state;
+    pid_t child = fork();
+    if (child == 0) {
+        gm_stop_install();
+        _exit(body());
+    }
+    return waitpid(child, &state, 0) == child && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+int main(void)
+{
+    tap_ok(code_of(first_is_noted) == DONE, "a signal is noted, with its number");
+    tap_ok(code_of(twice_at_once) == DONE, "others within two seconds are the same request");
+    tap_ok(code_of(twice_in_time) == GM_ESTOPPED, "one after two seconds ends the process with 75");
+    tap_ok(code_of(after_the_end) == DONE, "none counts when the result is complete");
+    tap_ok(code_of(peers) == DONE, "other ranks are asked for on the main thread, and not in a forked child");
+    return tap_done();
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env -S python3 -B
+"""Signals are heard within a second in every phase, by each rank: exit code 75, one message, nothing left."""
+import functools
+import os
+import signal
+import time
+
+import gm
+from gm import h5py, np
+
+SOON = 1 # seconds until the program has ended
+SLACK = 2 # more of them where ranks share few processors, and mpirun ends
+
+CODE = 75
+
+
+def make_nothing():
+    pass
+
+
+def make_matrices():
+    rng = np.random.default_rng(3)
+    gm.write("ab.h5", A=rng.random((3000, 3000)), B=rng.random((3000, 3000)))
+
+
+def make_endless():
+    """Matrices of zeros that take no room, whose product takes hours."""
+    with h5py.File("endless.h5", "w") as f:
+        f.create_dataset("A", (1500, 4000000), "f4", chunks=(100, 10000))
+        f.create_dataset("B", (4000000, 1500), "f4", chunks=(10000, 100))
+
+
+def make_packed_stack():
+    """Much to pack, little to read."""
+    with h5py.File("stack.h5", "w") as f:
+        f.create_dataset("d", data=np.random.default_rng(4).integers(0, 60000, (200, 600, 600), "u2"))
+
+
+def make_chunks():
+    """Millions of chunks to look up, few of them written."""
+    with h5py.File("chunks.h5", "w") as f:
+        d = f.create_dataset("d", (2800, 2800), "u1", chunks=(1, 1))
+        d[:, :40] = 1
+
+
+def make_fifo():
+    os.mkfifo("fifo.h5")
+    with h5py.File("link.h5", "w") as f:
+        f["d"] = h5py.ExternalLink("fifo.h5", "d")
+
+
+def make_groups():
+    with h5py.File("deep.h5", "w") as f:
+        group = f
+        for _ in range(5000):
+            group = group.create_group("g")
+        group["d"] = np.arange(3.0)
+
+
+def make_nested():
+    """Virtual datasets, three levels deep, each of whose parts is mapped many times."""
+    with h5py.File("l0.h5", "w") as f:
+        f["d"] = np.arange(60.0)
+    for level in range(1, 4):
+        layout = h5py.VirtualLayout((60,), "f8")
+        source = h5py.VirtualSource(f"l{level - 1}.h5", "d", (60,))
+        for i in range(60):
+            layout[i:i + 1] = source[i:i + 1]
+        with h5py.File(f"l{level}.h5", "w", libver="latest") as f:
+            f.create_virtual_dataset("d", layout)
+
+
+# What is signalled: its title, how its input is made, the command, when (seconds from its start), and whether it may
+# end by itself before.
+PHASES = [
+    ("the start", make_matrices, "matmul ab.h5 -o out.h5", (0.03, 0.06, 0.1, 0.15, 0.2), False),
+    ("a product", make_endless, "matmul endless.h5 -o out.h5 --host-memory 200M", (0.6, 1.2), False),
+    ("packing", make_packed_stack, "normalize stack.h5 -o out.h5 --type f32 --deflate 9", (1, 2, 3), True),
+    ("looking up chunks", make_chunks, "reduce chunks.h5", (0.5, 1.5), False),
+    ("opening a FIFO", make_fifo, "info link.h5", (0.5,), True),
+    ("opening a FIFO for a reduction", make_fifo, "reduce link.h5:/d", (0.5,), True),
+    ("nested groups", make_groups, "info deep.h5", (0.3, 0.6), True),
+    ("nested virtual datasets", make_nested, "reduce l3.h5", (0.3, 1), True),
+    ("a benchmark", make_nothing, "bench matmul --json out.json", (0.5, 1.5), False),
+]
+
+
+def stopped(title, arguments, after, may_end, number, ranks=1, only=None):
+    """A signal to mpirun or the program; only: to this rank alone."""
+    before = gm.state()
+    command = gm.command_line(arguments + " --device cpu", ranks, 60)
+    if only is not None:
+        command.insert(-len(gm.words(arguments)) - 3, gm.wrapper("named", 'echo $$ >"pid.$rank"; exec "$program" "$@"'))
+        del command[command.index(gm.PROGRAM)]
+    started = time.monotonic()
+    child = gm.start(command)
+    time.sleep(after)
+    running = child.poll() is None
+    if running and only is None:
+        os.kill(child.pid, number)
+    elif running:
+        with open(f"pid.{only}") as file:
+            os.kill(int(file.read()), number)
+    signalled = time.monotonic()
+    ran = gm.finish(child, 20, signalled)
+    for name in ["named", *(f"pid.{rank}" for rank in range(ranks))]:
+        if os.path.exists(name):
+            os.remove(name)
+    faults = gm.difference(before, gm.state())
+    if not running and not may_end:
+        faults.append("it ended by itself")
+    # Before the handlers are there, the signal ends the process, without a message.
+    early = ran.code == -number and signalled - started < 0.1
+    if running and not early and not (may_end and ran.code in (0, 3)):
+        faults += [f"exit code {ran.code}, expected {CODE}"] if ran.code != CODE else []
+        faults += ["not one message about the signal"] if len(ran.errors) != 1 or "signal" not in ran.err else []
+    if ran.seconds > SOON + (SLACK if ranks > 1 else 0):
+        faults.append(f"took {ran.seconds:.1f} s")
+    gm.ok(not faults, title, *faults, ran)
+
+
+def phase(title, make, arguments, moments, may_end):
+    make()
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        for after in moments:
+            stopped(f"{title}: {number.name} after {after} s", arguments, after, may_end, number)
+
+
+def ranks():
+    make_endless()
+    for only in range(3):
+        for after in (0.9, 1.8):
+            stopped(f"3 ranks, TERM to rank {only} alone after {after} s", "matmul endless.h5 -o out.h5 --host-memory 200M", after, False,
+                    signal.SIGTERM, 3, only)
+    make_chunks()
+    for only in range(2):
+        stopped(f"2 ranks that look up chunks, USR2 to rank {only} alone", "reduce chunks.h5", 1.5, False, signal.SIGUSR2, 2, only)
+
+
+for it in PHASES:
+    gm.together([functools.partial(phase, *it)])
+gm.together([ranks])
+gm.done()

@@ -1,0 +1,241 @@
+/* Folding of leaves, and the finish of a result: bit for bit, and its counts of what is not finite. */
+#include <float.h>
+#include <math.h>
+
+#include "kernels/matmul/calls.h"
+#include "tests/kernels/each.h"
+
+enum { ROWS = 61, COLS = 1111, N = ROWS * COLS, GUARD = 3 };
+
+static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64};
+
+static void test_fold(bench *b, gm_dtype type)
+{
+    size_t size = gm_dtype_size(type);
+    int64_t ld = COLS + GUARD;
+    unsigned char *part = host_memory(N * size), *acc = host_memory((size_t)(ROWS * ld) * size);
+    double *expected = host_memory((size_t)(ROWS * ld) * sizeof *expected);
+    uint64_t state = 7;
+    int good = 1;
+    for (int64_t i = 0; i < ROWS * ld; i++) {
+        volatile double sum = random_element(&state, type, 0, acc + (size_t)i * size);
+        if (i % ld < COLS)
+            sum += random_element(&state, type, 0, part + (size_t)(i / ld * COLS + i % ld) * size);
+        expected[i] = type == GM_DTYPE_F32 ? (float)sum : sum;
+    }
+    void *on_part = lend(b, part, N * size), *on_acc = lend(b, acc, (size_t)(ROWS * ld) * size);
+    must(b->ops->fold(b->queue, &(gm_fold_call){ROWS, COLS, on_part, on_acc, ld, type}));
+    reclaim(b, on_acc, acc, (size_t)(ROWS * ld) * size);
+    reclaim(b, on_part, NULL, 0);
+    for (int64_t i = 0; i < ROWS * ld; i++)
+        good = good &&
+               expected[i] == (type == GM_DTYPE_F32 ? (double)((float *)(void *)acc)[i] : ((double *)(void *)acc)[i]);
+    tap_ok(good, "%s fold %s", b->ops->kind, gm_dtype_name(type));
+    free(part);
+    free(acc);
+    free(expected);
+}
+
+/* One finish over n elements in a row of rows; acc and c0 on the host, NULL for none; out: [n] of the type, on the
+ * host. */
+typedef struct finish {
+    int64_t rows, cols;
+    const void *acc, *c0;
+    gm_dtype acc_type, c0_type, out_type;
+    int c0_swap;
+    double alpha, beta;
+    gm_nonfinite count; /* before, then after */
+} finish;
+
+static void run(bench *b, finish *f, void *out)
+{
+    int64_t ld = f->cols, n = f->rows * f->cols;
+    size_t acc_bytes = (size_t)n * gm_dtype_size(f->acc_type), c0_bytes = (size_t)n * gm_dtype_size(f->c0_type);
+    size_t out_bytes = (size_t)n * gm_dtype_size(f->out_type);
+    void *acc = f->acc != NULL ? lend(b, f->acc, acc_bytes) : NULL,
+         *c0 = f->c0 != NULL ? lend(b, f->c0, c0_bytes) : NULL;
+    void *on_out = lend(b, NULL, out_bytes), *count = lend(b, &f->count, sizeof f->count);
+    gm_finish_call call = {
+        .rows = f->rows,
+        .cols = f->cols,
+        .acc = acc,
+        .ldacc = ld,
+        .acc_type = f->acc_type,
+        .alpha = f->alpha,
+        .beta = f->beta,
+        .c0 = c0,
+        .c0_type = f->c0_type,
+        .c0_swap = f->c0_swap,
+        .out = on_out,
+        .out_type = f->out_type,
+        .count = count,
+    };
+    must(b->ops->finish(b->queue, &call));
+    reclaim(b, on_out, out, out_bytes);
+    reclaim(b, count, &f->count, sizeof f->count);
+    reclaim(b, acc, NULL, 0);
+    reclaim(b, c0, NULL, 0);
+}
+
+static int same_bits(gm_dtype type, const void *out, int64_t i, double value)
+{
+    gm_f16 half = gm_round_gm_f16(value);
+    float single = (float)value;
+    switch (type) {
+    case GM_DTYPE_F16:
+        return memcmp((const gm_f16 *)out + i, &half, sizeof half) == 0;
+    case GM_DTYPE_F32:
+        return memcmp((const float *)out + i, &single, sizeof single) == 0;
+    default:
+        return memcmp((const double *)out + i, &value, sizeof value) == 0;
+    }
+}
+
+static void test_values(bench *b, gm_dtype c0_type, int swap)
+{
+    static const double alpha = 1.1, beta = -0.7;
+    size_t size = gm_dtype_size(c0_type);
+    double *y = host_memory(N * sizeof *y), *acc = host_memory(N * sizeof *acc);
+    float *acc32 = host_memory(N * sizeof *acc32);
+    unsigned char *c0 = host_memory(N * size);
+    void *out = host_memory(N * sizeof(double));
+    uint64_t state = 11;
+    for (int64_t i = 0; i < N; i++) {
+        random_element(&state, GM_DTYPE_F64, 0, (unsigned char *)&acc[i]);
+        acc32[i] = (float)acc[i];
+        y[i] = random_element(&state, c0_type, swap, c0 + (size_t)i * size);
+    }
+    for (int i = 0; i < 6; i++) {
+        finish f = {ROWS,
+                    COLS,
+                    i % 2 ? (void *)acc : acc32,
+                    c0,
+                    i % 2 ? GM_DTYPE_F64 : GM_DTYPE_F32,
+                    c0_type,
+                    result_types[i / 2],
+                    swap,
+                    alpha,
+                    beta,
+                    {5, 6, 7}};
+        int good = 1;
+        run(b, &f, out);
+        for (int64_t j = 0; j < N; j++) {
+            volatile double p = alpha * (i % 2 ? acc[j] : (double)acc32[j]), q = beta * y[j], sum = p + q;
+            good = good && same_bits(f.out_type, out, j, sum);
+        }
+        tap_ok(good, "%s finish %s and %s%s to %s", b->ops->kind, gm_dtype_name(f.acc_type), gm_dtype_name(c0_type),
+               swap ? " swapped" : "", gm_dtype_name(f.out_type));
+    }
+    free(y);
+    free(acc);
+    free(acc32);
+    free(c0);
+    free(out);
+}
+
+/* Without c0, without acc, without both. */
+static void test_absent(bench *b)
+{
+    double *data = host_memory(N * sizeof *data), *out = host_memory(N * sizeof *out);
+    uint64_t state = 13;
+    for (int64_t i = 0; i < N; i++)
+        data[i] = random_real(&state);
+    for (int i = 0; i < 3; i++) {
+        finish f = {ROWS,
+                    COLS,
+                    i == 0 ? data : NULL,
+                    i == 1 ? data : NULL,
+                    GM_DTYPE_F64,
+                    GM_DTYPE_F64,
+                    GM_DTYPE_F64,
+                    0,
+                    3.3,
+                    i == 1 ? -0.3 : 0,
+                    {0, 0, 0}};
+        int good = 1;
+        run(b, &f, out);
+        for (int64_t j = 0; j < N; j++)
+            good = good && out[j] == (i == 0 ? 3.3 * data[j] : i == 1 ? -0.3 * data[j] : 0.0);
+        tap_ok(good, "%s finish without %s", b->ops->kind, i == 0 ? "c0" : i == 1 ? "acc" : "both");
+    }
+    free(data);
+    free(out);
+}
+
+/* Both sides of every midpoint between two neighbouring halves, and the midpoint itself: both of its neighbours are
+ * known. */
+static void test_half_rounding(bench *b)
+{
+    enum { LAST = 0x7bff, COUNT = 6 * (LAST + 1) };
+    double *acc = host_memory(COUNT * sizeof *acc);
+    uint16_t *expected = host_memory(COUNT * sizeof *expected);
+    gm_f16 *out = host_memory(COUNT * sizeof *out);
+    int64_t bad = 0;
+    for (int i = 0; i < COUNT; i++) {
+        int below = i / 6, side = i / 2 % 3, negative = i % 2;
+        double low = ldexp(below < 1024 ? below : 1024 + below % 1024, below < 1024 ? -24 : below / 1024 - 25);
+        double high = ldexp(below < 1023 ? below + 1 : 1024 + (below + 1) % 1024,
+                            below < 1023 ? -24 : (below + 1) / 1024 - 25);
+        double middle = (low + high) / 2;
+        double value = side == 0 ? nextafter(middle, 0) : side == 1 ? middle : nextafter(middle, INFINITY);
+        int rounded = side == 0 ? below : side == 2 ? below + 1 : below + below % 2;
+        acc[i] = negative ? -value : value;
+        expected[i] = (uint16_t)(rounded | (negative ? 0x8000 : 0));
+    }
+    finish f = {1, COUNT, acc, NULL, GM_DTYPE_F64, GM_DTYPE_F64, GM_DTYPE_F16, 0, 1, 0, {0, 0, 0}};
+    run(b, &f, out);
+    for (int i = 0; i < COUNT; i++)
+        bad += out[i].bits != expected[i];
+    tap_ok(bad == 0, "%s finish rounds to f16 once, to nearest even: %lld wrong", b->ops->kind, (long long)bad);
+    tap_ok(f.count.overflow == 4 && f.count.inf == 0 && f.count.nan == 0, "%s finish counts what overflows f16",
+           b->ops->kind);
+    free(acc);
+    free(expected);
+    free(out);
+}
+
+static void test_counts(bench *b)
+{
+    static const double values[] = {
+        NAN,     INFINITY,  -INFINITY, DBL_MAX, -DBL_MAX, 1e39,  0x1.ffffffp127, 0x1.fffffefffffffp127,
+        65520.0, -65519.99, 0.0,       -0.0,    DBL_MIN,  5e-324};
+    enum { VALUES = sizeof values / sizeof values[0], TIMES = 1000, COUNT = VALUES * TIMES };
+    static const uint64_t overflows[] = {6, 4, 0};
+    double *acc = host_memory(COUNT * sizeof *acc), *out = host_memory(COUNT * sizeof *out);
+    for (int i = 0; i < COUNT; i++)
+        acc[i] = values[i % VALUES];
+    for (int i = 0; i < 3; i++) {
+        finish f = {TIMES / 4,       VALUES * 4, acc, NULL, GM_DTYPE_F64, GM_DTYPE_F64,
+                    result_types[i], 0,          1,   0,    {10, 20, 30}};
+        run(b, &f, out);
+        tap_ok(f.count.nan == 10 + TIMES && f.count.inf == 20 + 2 * TIMES &&
+                   f.count.overflow == 30 + overflows[i] * TIMES,
+               "%s finish to %s adds to the counts of NaN, infinity and overflow", b->ops->kind,
+               gm_dtype_name(result_types[i]));
+        int good = 1;
+        for (int j = 0; j < COUNT; j++)
+            good = good && (isnan(acc[j]) || same_bits(result_types[i], out, j, acc[j]));
+        tap_ok(good, "%s finish to %s of values at the limits", b->ops->kind, gm_dtype_name(result_types[i]));
+    }
+    free(acc);
+    free(out);
+}
+
+static void test_finish(bench *b)
+{
+    test_fold(b, GM_DTYPE_F32);
+    test_fold(b, GM_DTYPE_F64);
+    for (int type = 0; type < GM_DTYPES; type++) {
+        test_values(b, (gm_dtype)type, 0);
+        test_values(b, (gm_dtype)type, 1);
+    }
+    test_absent(b);
+    test_half_rounding(b);
+    test_counts(b);
+}
+
+int main(void)
+{
+    each_device(test_finish);
+    return tap_done();
+}

@@ -1,0 +1,179 @@
+/* Products of a matrix with vectors: every type, both orders of bytes, against long double. */
+#include <math.h>
+
+#include "kernels/matmul/calls.h"
+#include "tests/kernels/each.h"
+
+enum { OUTPUTS = 6, GUARD = 2 };
+
+/* The six outputs, in the order r, r_abs, r_sq, s, s_abs, s_sq; one bit each says which are asked for. */
+static const unsigned requests[] = {077, 011, 001, 003, 004, 007, 010, 030, 040, 070, 044};
+
+typedef struct probe {
+    int64_t rows, cols;
+    gm_dtype type;
+    int swap;
+    size_t pitch;
+    unsigned char *m; /* as in a file */
+    double *value;    /* [rows][cols] */
+    double *p, *q;
+} probe;
+
+static probe probe_make(int64_t rows, int64_t cols, gm_dtype type, int swap)
+{
+    size_t size = gm_dtype_size(type);
+    probe t = {rows, cols, type, swap, (size_t)(cols + GUARD) * size, NULL, NULL, NULL, NULL};
+    uint64_t state = 17;
+    t.m = host_memory((size_t)rows * t.pitch);
+    memset(t.m, 0xff, (size_t)rows * t.pitch);
+    t.value = host_memory((size_t)(rows * cols) * sizeof(double));
+    t.p = host_memory((size_t)cols * sizeof(double));
+    t.q = host_memory((size_t)rows * sizeof(double));
+    for (int64_t i = 0; i < rows * cols; i++)
+        t.value[i] = random_element(&state, type, swap, t.m + (size_t)(i / cols) * t.pitch + (size_t)(i % cols) * size);
+    for (int64_t j = 0; j < cols; j++)
+        t.p[j] = random_real(&state);
+    for (int64_t i = 0; i < rows; i++)
+        t.q[i] = random_real(&state);
+    return t;
+}
+
+static void probe_free(probe *t)
+{
+    free(t->m);
+    free(t->value);
+    free(t->p);
+    free(t->q);
+}
+
+static int64_t length(const probe *t, int output)
+{
+    return output < 3 ? t->rows : t->cols;
+}
+
+/* Fills the outputs [OUTPUTS][length] that are asked for, each of them beginning with 1 in all places. */
+static void run(bench *b, const probe *t, unsigned request, double *out[OUTPUTS])
+{
+    size_t bytes[OUTPUTS];
+    void *on[OUTPUTS] = {NULL};
+    void *m = lend(b, t->m, (size_t)t->rows * t->pitch);
+    void *p = request & 003 ? lend(b, t->p, (size_t)t->cols * sizeof(double)) : NULL;
+    void *q = request & 030 ? lend(b, t->q, (size_t)t->rows * sizeof(double)) : NULL;
+    for (int o = 0; o < OUTPUTS; o++) {
+        bytes[o] = (size_t)length(t, o) * sizeof(double);
+        for (int64_t i = 0; i < length(t, o); i++)
+            out[o][i] = 1;
+        on[o] = request >> o & 1 ? lend(b, out[o], bytes[o]) : NULL;
+    }
+    gm_probe_call call = {t->rows, t->cols, m,     t->pitch, t->type, t->swap, p,
+                          q,       on[0],   on[1], on[2],    on[3],   on[4],   on[5]};
+    must(b->ops->probe(b->queue, &call));
+    for (int o = 0; o < OUTPUTS; o++)
+        reclaim(b, on[o], on[o] != NULL ? out[o] : NULL, bytes[o]);
+    reclaim(b, m, NULL, 0);
+    reclaim(b, p, NULL, 0);
+    reclaim(b, q, NULL, 0);
+}
+
+/* What the outputs should be, and how large the terms are that they are sums of. */
+static void refer(const probe *t, long double *sum[OUTPUTS], long double *size[OUTPUTS])
+{
+    for (int o = 0; o < OUTPUTS; o++) {
+        for (int64_t i = 0; i < length(t, o); i++)
+            sum[o][i] = size[o][i] = 1;
+    }
+    for (int64_t i = 0; i < t->rows; i++) {
+        for (int64_t j = 0; j < t->cols; j++) {
+            long double x = t->value[i * t->cols + j], terms[OUTPUTS] = {x * t->p[j], fabsl(x * t->p[j]), x * x,
+                                                                         t->q[i] * x, fabsl(t->q[i] * x), x * x};
+            for (int o = 0; o < OUTPUTS; o++) {
+                int64_t at = o < 3 ? i : j;
+                sum[o][at] += terms[o];
+                size[o][at] += fabsl(terms[o]);
+            }
+        }
+    }
+}
+
+static void test_shape(bench *b, int64_t rows, int64_t cols, gm_dtype type, int swap)
+{
+    enum { REQUESTS = sizeof requests / sizeof requests[0] };
+    probe t = probe_make(rows, cols, type, swap);
+    double *out[OUTPUTS], *again[OUTPUTS], worst = 0;
+    long double *sum[OUTPUTS], *size[OUTPUTS];
+    int same = 1;
+    for (int o = 0; o < OUTPUTS; o++) {
+        out[o] = host_memory((size_t)length(&t, o) * sizeof *out[o]);
+        again[o] = host_memory((size_t)length(&t, o) * sizeof *again[o]);
+        sum[o] = host_memory((size_t)length(&t, o) * sizeof *sum[o]);
+        size[o] = host_memory((size_t)length(&t, o) * sizeof *size[o]);
+    }
+    refer(&t, sum, size);
+    for (int k = 0; k < REQUESTS; k++) {
+        run(b, &t, requests[k], out);
+        run(b, &t, requests[k], again);
+        for (int o = 0; o < OUTPUTS; o++) {
+            for (int64_t i = 0; i < length(&t, o); i++) {
+                long double expected = requests[k] >> o & 1 ? sum[o][i] : 1;
+                worst = worse(worst, (double)(fabsl(out[o][i] - expected) / size[o][i]));
+            }
+            same = same && memcmp(out[o], again[o], (size_t)length(&t, o) * sizeof *out[o]) == 0;
+        }
+    }
+    tap_ok(worst <= 1e-14, "%s probe %lld x %lld %s%s: error %.2g of at most 1e-14", b->ops->kind, (long long)rows,
+           (long long)cols, gm_dtype_name(type), swap ? " swapped" : "", worst);
+    tap_ok(same, "%s probe %lld x %lld %s%s: twice the same bits", b->ops->kind, (long long)rows, (long long)cols,
+           gm_dtype_name(type), swap ? " swapped" : "");
+    for (int o = 0; o < OUTPUTS; o++) {
+        free(out[o]);
+        free(again[o]);
+        free(sum[o]);
+        free(size[o]);
+    }
+    probe_free(&t);
+}
+
+/* Elements that are not finite go in as they are, and reach no other row or column. */
+static void test_nonfinite(bench *b)
+{
+    enum { SIDE = 200 };
+    probe t = probe_make(SIDE, SIDE, GM_DTYPE_F64, 0);
+    double *out[OUTPUTS];
+    const double nan = NAN, inf = INFINITY;
+    int good = 1;
+    for (int o = 0; o < OUTPUTS; o++)
+        out[o] = host_memory(SIDE * sizeof *out[o]);
+    memcpy(t.m + 7 * t.pitch + 9 * sizeof nan, &nan, sizeof nan);
+    memcpy(t.m + 70 * t.pitch + 90 * sizeof inf, &inf, sizeof inf);
+    run(b, &t, 077, out);
+    for (int o = 0; o < OUTPUTS; o++) {
+        for (int i = 0; i < SIDE; i++) {
+            int at_nan = i == (o < 3 ? 7 : 9), at_inf = i == (o < 3 ? 70 : 90);
+            good = good && (at_nan ? isnan(out[o][i]) : at_inf ? isinf(out[o][i]) : isfinite(out[o][i]));
+        }
+        free(out[o]);
+    }
+    tap_ok(good, "%s probe with a NaN and an infinity", b->ops->kind);
+    probe_free(&t);
+}
+
+static void test_probe(bench *b)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {3, 2100}, {1300, 3}, {257, 641}};
+    for (int type = 0; type < GM_DTYPES; type++) {
+        test_shape(b, 65, 131, (gm_dtype)type, 0);
+        test_shape(b, 65, 131, (gm_dtype)type, 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_F32, 0);
+        test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_F64, 0);
+        test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_U16, 1);
+    }
+    test_nonfinite(b);
+}
+
+int main(void)
+{
+    each_device(test_probe);
+    return tap_done();
+}

@@ -1,0 +1,285 @@
+/* Products of every precision and device against long double, and their promises about bits. */
+#include <math.h>
+
+#include "base/size.h"
+#include "kernels/matmul/calls.h"
+#include "tests/kernels/each.h"
+
+enum { GUARD = 3 }; /* columns of acc past n that must stay as they are */
+static const double guard = 12345.0;
+
+static const struct {
+    gm_precision precision;
+    double tolerance; /* of the result in its own type, relative to |A| |B| */
+} bounds[] = {{GM_PRECISION_FP64, 3e-14}, {GM_PRECISION_FP32, 1e-6}, {GM_PRECISION_EXACT, 6e-8}};
+enum { BOUNDS = sizeof bounds / sizeof bounds[0] };
+
+static double get(const void *array, gm_dtype type, int64_t i)
+{
+    return type == GM_DTYPE_F32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
+}
+
+static void set(void *array, gm_dtype type, int64_t i, double value)
+{
+    if (type == GM_DTYPE_F32) {
+        ((float *)array)[i] = (float)value;
+    } else {
+        ((double *)array)[i] = value;
+    }
+}
+
+/* A matrix [rows][cols] in the panel's type, its rows padded with NaN, on the host and on the device. */
+typedef struct panel {
+    int64_t rows, cols, ld;
+    size_t bytes;
+    gm_dtype type;
+    void *host, *device;
+} panel;
+
+static panel panel_make(bench *b, int64_t rows, int64_t cols, gm_dtype type, gm_dtype data, int integers, uint64_t seed)
+{
+    int64_t unit = 16 / (int64_t)gm_dtype_size(type);
+    panel p = {.rows = rows, .cols = cols, .ld = gm_round_up(cols, unit) + unit, .type = type};
+    p.bytes = (size_t)(rows * p.ld) * gm_dtype_size(type);
+    p.host = host_memory(p.bytes);
+    for (int64_t i = 0; i < rows * p.ld; i++) {
+        double value = random_real(&seed);
+        value = integers ? floor(4 * value) : data == GM_DTYPE_F32 ? (float)value : value;
+        set(p.host, type, i, i % p.ld < cols ? value : NAN);
+    }
+    p.device = lend(b, p.host, p.bytes);
+    return p;
+}
+
+static void panel_free(bench *b, panel *p)
+{
+    reclaim(b, p->device, NULL, 0);
+    free(p->host);
+}
+
+/* One product on one device. */
+typedef struct problem {
+    bench *b;
+    const gm_product *product;
+    gm_precision precision;
+    int64_t m, n, k, leaf;
+    int transpose_a, transpose_b;
+    panel a_panel, b_panel;
+} problem;
+
+static problem problem_make(bench *b, gm_precision precision, int64_t m, int64_t n, int64_t k, int transposes,
+                            int integers)
+{
+    const gm_product *product = b->ops->product(b->device, precision);
+    gm_dtype type = product->operand, data = gm_precision_get(precision)->operand;
+    problem p = {b, product, precision, m, n, k, 128, transposes & 1, transposes >> 1, {0}, {0}};
+    p.a_panel = panel_make(b, p.transpose_a ? k : m, p.transpose_a ? m : k, type, data, integers, 1);
+    p.b_panel = panel_make(b, p.transpose_b ? n : k, p.transpose_b ? k : n, type, data, integers, 2);
+    return p;
+}
+
+static void problem_free(problem *p)
+{
+    panel_free(p->b, &p->a_panel);
+    panel_free(p->b, &p->b_panel);
+}
+
+static int64_t a_at(const problem *p, int64_t i, int64_t l)
+{
+    return p->transpose_a ? l * p->a_panel.ld + i : i * p->a_panel.ld + l;
+}
+
+static int64_t b_at(const problem *p, int64_t l, int64_t j)
+{
+    return p->transpose_b ? j * p->b_panel.ld + l : l * p->b_panel.ld + j;
+}
+
+/* Computes the block of C from (i0, j0) on, [m][n + GUARD], in calls that end at the given places of k; the caller
+ * frees it. */
+static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, const int64_t *ends)
+{
+    size_t operand = gm_dtype_size(p->product->operand), size = gm_dtype_size(p->product->accumulator);
+    int64_t ld = n + GUARD, l0 = 0;
+    size_t bytes = (size_t)(m * ld) * size;
+    void *host = host_memory(bytes);
+    for (int64_t i = 0; i < m * ld; i++)
+        set(host, p->product->accumulator, i, i % ld < n ? NAN : guard);
+    void *acc = lend(p->b, host, bytes);
+    size_t tiles_bytes = 2 * (size_t)(p->product->tile * p->product->tile) * size;
+    void *tiles_host = host_memory(tiles_bytes), *tiles = lend(p->b, tiles_host, tiles_bytes);
+    do {
+        gm_product_call call = {
+            .m = m,
+            .n = n,
+            .k = *ends - l0,
+            .transpose_a = p->transpose_a,
+            .transpose_b = p->transpose_b,
+            .a = (char *)p->a_panel.device + (size_t)a_at(p, i0, l0) * operand,
+            .lda = p->a_panel.ld,
+            .b = (char *)p->b_panel.device + (size_t)b_at(p, l0, j0) * operand,
+            .ldb = p->b_panel.ld,
+            .acc = acc,
+            .ldacc = ld,
+            .leaf = p->leaf,
+            .tile = p->product->tile,
+            .accumulate = l0 > 0,
+            .tiles = tiles,
+            .tile_count = 2,
+        };
+        must(p->product->run(p->b->queue, &call));
+        l0 = *ends++;
+    } while (l0 < p->k);
+    reclaim(p->b, tiles, tiles_host, tiles_bytes);
+    free(tiles_host);
+    reclaim(p->b, acc, host, bytes);
+    return host;
+}
+
+/* The largest error of acc relative to |A| |B| (absolute where that is 0), over all elements of a small C, of a large
+ * one over those whose row or column is among the first or last ones of a tile or of C. */
+static double worst_error(const problem *p, const void *acc)
+{
+    gm_dtype type = p->product->accumulator, result = gm_precision_get(p->precision)->result;
+    double worst = 0;
+    for (int64_t i = 0; i < p->m; i++) {
+        for (int64_t j = 0; j < p->n; j++) {
+            int64_t on_row = (i + 1) % 64 < 2 || i == p->m - 1, on_column = (j + 1) % 64 < 2 || j == p->n - 1;
+            if (p->m * p->n > 20000 && !((on_row && j % 7 == 0) || (on_column && i % 7 == 0)))
+                continue;
+            long double sum = 0, magnitude = 0;
+            for (int64_t l = 0; l < p->k; l++) {
+                long double term = (long double)get(p->a_panel.host, p->product->operand, a_at(p, i, l)) *
+                                   get(p->b_panel.host, p->product->operand, b_at(p, l, j));
+                sum += term;
+                magnitude += fabsl(term);
+            }
+            double value = get(acc, type, i * (p->n + GUARD) + j);
+            value = result == GM_DTYPE_F32 ? (float)value : value;
+            worst = worse(worst, (double)(fabsl(value - sum) / (magnitude > 0 ? magnitude : 1)));
+        }
+    }
+    return worst;
+}
+
+static int guard_untouched(const problem *p, const void *acc)
+{
+    for (int64_t i = 0; i < p->m; i++) {
+        for (int64_t j = p->n; j < p->n + GUARD; j++) {
+            if (get(acc, p->product->accumulator, i * (p->n + GUARD) + j) != guard)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static const int64_t sizes[] = {1, 2, 3, 63, 64, 65, 127, 300, 513, 1000};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void test_values(bench *b, gm_precision precision, double tolerance)
+{
+    const char *name = gm_precision_get(precision)->name;
+    for (int transposes = 0; transposes < 4; transposes++) {
+        double exact = 0, rounded = 0;
+        int untouched = 1;
+        for (int shape = 0; shape < 2 * SIZES; shape++) {
+            int i = shape % SIZES, mixed = shape >= SIZES;
+            int64_t m = sizes[i], n = sizes[(i + 3 * mixed) % SIZES], k = sizes[(i + 7 * mixed) % SIZES];
+            for (int integers = 0; integers < 2; integers++) {
+                problem p = problem_make(b, precision, m, n, k, transposes, integers);
+                void *acc = multiply(&p, 0, 0, m, n, &k);
+                double *worst = integers ? &exact : &rounded;
+                *worst = worse(*worst, worst_error(&p, acc));
+                untouched = untouched && guard_untouched(&p, acc);
+                free(acc);
+                problem_free(&p);
+            }
+        }
+        tap_ok(exact == 0, "%s %s transposes %d: small integers give exact products", b->ops->kind, name, transposes);
+        tap_ok(rounded <= tolerance, "%s %s transposes %d: error %.2g of at most %.2g", b->ops->kind, name, transposes,
+               rounded, tolerance);
+        tap_ok(untouched, "%s %s transposes %d: nothing beyond column n is written", b->ops->kind, name, transposes);
+    }
+}
+
+/* Is the block from (i0, j0) on of the same bits as in the whole? */
+static int same_block(problem *p, const void *whole, int64_t i0, int64_t j0, int64_t m, int64_t n)
+{
+    size_t size = gm_dtype_size(p->product->accumulator);
+    char *block = multiply(p, i0, j0, m, n, &p->k);
+    int same = 1;
+    for (int64_t i = 0; i < m; i++) {
+        const char *expected = (const char *)whole + (size_t)((i0 + i) * (p->n + GUARD) + j0) * size;
+        same = same && memcmp(expected, block + (size_t)(i * (n + GUARD)) * size, (size_t)n * size) == 0;
+    }
+    free(block);
+    return same;
+}
+
+static void test_bits(bench *b, gm_precision precision)
+{
+    const char *name = gm_precision_get(precision)->name;
+    for (int transposes = 0; transposes < 4; transposes++) {
+        problem p = problem_make(b, precision, 900, 1100, 1000, transposes, 0);
+        int64_t tile = p.product->tile, pieces[] = {256, 384, 896, 1000};
+        size_t bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
+        void *whole = multiply(&p, 0, 0, p.m, p.n, &p.k), *split = multiply(&p, 0, 0, p.m, p.n, pieces);
+        tap_ok(memcmp(whole, split, bytes) == 0, "%s %s transposes %d: k in four calls gives the same bits",
+               b->ops->kind, name, transposes);
+        tap_ok(same_block(&p, whole, tile, tile, p.m - tile, p.n - tile) &&
+                   same_block(&p, whole, 0, tile, tile, tile) && same_block(&p, whole, 0, 0, p.m, tile),
+               "%s %s transposes %d: blocks of C have the same bits as the whole", b->ops->kind, name, transposes);
+        free(whole);
+        free(split);
+        problem_free(&p);
+    }
+}
+
+static void test_threads(bench *b, gm_precision precision)
+{
+    void *results[2];
+    size_t bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        bench other = bench_open(b->ops, i == 0 ? 1 : 3);
+        problem p = problem_make(&other, precision, 700, 600, 500, 0, 0);
+        bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
+        results[i] = multiply(&p, 0, 0, p.m, p.n, &p.k);
+        problem_free(&p);
+        bench_close(&other);
+    }
+    tap_ok(memcmp(results[0], results[1], bytes) == 0, "%s %s: one thread and three give the same bits", b->ops->kind,
+           gm_precision_get(precision)->name);
+    free(results[0]);
+    free(results[1]);
+}
+
+static void test_nothing(bench *b, gm_precision precision)
+{
+    problem p = problem_make(b, precision, 70, 5, 64, 0, 0);
+    p.k = 0;
+    void *acc = multiply(&p, 0, 0, p.m, p.n, &p.k);
+    tap_ok(worst_error(&p, acc) == 0 && guard_untouched(&p, acc), "%s %s: k = 0 gives zeros", b->ops->kind,
+           gm_precision_get(precision)->name);
+    free(acc);
+    problem_free(&p);
+}
+
+static void test_products(bench *b)
+{
+    for (int i = 0; i < BOUNDS; i++) {
+        gm_precision precision = bounds[i].precision;
+        if (b->ops->product(b->device, precision) == NULL) {
+            tap_skip("not supported", "%s %s", b->ops->kind, gm_precision_get(precision)->name);
+            continue;
+        }
+        test_values(b, precision, bounds[i].tolerance);
+        test_bits(b, precision);
+        test_threads(b, precision);
+        test_nothing(b, precision);
+    }
+}
+
+int main(void)
+{
+    each_device(test_products);
+    return tap_done();
+}

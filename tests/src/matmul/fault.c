@@ -1,0 +1,128 @@
+/* A product whose device computes a wrong tile: the check must catch it, name the tile, and leave no output. */
+#include "kernels/matmul/calls.h"
+#include "src/operation.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static gm_ranks ranks;
+static char folder[] = "/tmp/gpumem-fault-XXXXXX";
+
+/* The device as it is, but for its product. */
+static gm_device_ops faulty;
+static gm_product product;
+static const gm_device_ops *real_ops;
+static int64_t fault_row, fault_col, fault_rows, fault_cols;
+static const unsigned char *fault_bytes;
+
+static int run_faulty(gm_queue *queue, const gm_product_call *call)
+{
+    const gm_product *real = real_ops->product(NULL, GM_PRECISION_FP32);
+    int status = real->run(queue, call);
+    size_t size = gm_dtype_size(real->accumulator);
+    for (int64_t i = fault_row; i < fault_row + fault_rows && i < call->m && !status; i++)
+        for (int64_t j = fault_col; j < fault_col + fault_cols && j < call->n && !status; j++) {
+            char *at = (char *)call->acc + (size_t)(i * call->ldacc + j) * size;
+            status = fault_bytes ? real_ops->copy_in(queue, at, size, fault_bytes, size, size, 1)
+                                 : real_ops->zero(queue, at, size);
+        }
+    return status;
+}
+
+static int allocations_to_fail;
+
+static int alloc_or_fail(gm_device *device, size_t bytes, void **out)
+{
+    *out = NULL;
+    if (allocations_to_fail-- > 0)
+        return gm_fail(GM_EDEVICE, "planted: no device memory");
+    return real_ops->alloc(device, bytes, out);
+}
+
+static const gm_product *give_faulty(gm_device *device, gm_precision precision)
+{
+    product = *real_ops->product(device, precision);
+    product.run = run_faulty;
+    return &product;
+}
+
+static int run(int argc, char **argv, int with_fault, const char *device)
+{
+    gm_options options;
+    gm_job job = {.argc = argc, .argv = argv, .options = &options, .ranks = &ranks};
+    int status = gm_agree_all(&ranks, gm_options_parse(argc, argv, &options));
+    options.device = device;
+    if (!status)
+        status = gm_job_open_device_all(&job, !with_fault);
+    if (!status && with_fault) {
+        real_ops = job.ops;
+        faulty = *job.ops;
+        faulty.product = give_faulty;
+        faulty.alloc = alloc_or_fail;
+        job.ops = &faulty;
+    }
+    if (!status)
+        status = gm_operation_run_all(&job);
+    gm_job_close_device(&job);
+    gm_report_clear(&job.report);
+    return status;
+}
+
+static void expect(const char *device, const char *in, const char *out, int wanted, const char *message,
+                   const char *what)
+{
+    char *argv[] = {"gpumem-run", "matmul", (char *)in,    "-o",   (char *)out,
+                    "--grid",     "1x1x1",  "--precision", "fp32", NULL};
+    int status = run(9, argv, 1, device);
+    gm_error error;
+    gm_error_get(&error);
+    tap_ok(status == wanted, "%s: %s (status %d)", device, what, status);
+    if (*message) {
+        tap_ok(strstr(error.text, message) != NULL, "%s: the message names %s", device, message);
+        tap_ok(access(out, F_OK) != 0, "%s: no output is left", device);
+        tap_diag("%s", error.text);
+    }
+    gm_error_clear();
+    unlink(out);
+}
+
+static void test_device(const char *device, const char *in, const char *out)
+{
+    static const float nan_value = 0.0f / 0.0f, one_more = 1000;
+    fault_row = 300;
+    fault_col = 500;
+    fault_rows = fault_cols = 0;
+    expect(device, in, out, GM_OK, "", "without a fault the product passes");
+    allocations_to_fail = 2;
+    expect(device, in, out, GM_OK, "", "device memory that others took: a smaller plan does");
+    allocations_to_fail = 1000;
+    expect(device, in, out, GM_EDEVICE, "planted", "no device memory at all");
+    allocations_to_fail = 0;
+    fault_rows = fault_cols = 20;
+    fault_bytes = NULL;
+    expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "zeros in a tile are caught");
+    fault_bytes = (const unsigned char *)&nan_value;
+    expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "NaN that no input accounts for is caught");
+    fault_rows = fault_cols = 1;
+    fault_bytes = (const unsigned char *)&one_more;
+    expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "one wrong element is caught");
+}
+
+int main(void)
+{
+    char in[64], out[64];
+    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder))
+        return 1;
+    snprintf(in, sizeof in, "%s/in.h5", folder);
+    snprintf(out, sizeof out, "%s/out.h5", folder);
+    char *argv[] = {"gpumem-run", "gen", "matrices", in, "--size", "700", NULL};
+    tap_ok(run(6, argv, 0, "cpu") == GM_OK, "input is made");
+    test_device("cpu", in, out);
+    unlink(in);
+    rmdir(folder);
+    int code = tap_done();
+    gm_ranks_end_all();
+    return code;
+}

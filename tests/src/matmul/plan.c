@@ -1,0 +1,175 @@
+/* The arithmetic of a product: parts cover C and k once, leaves and tiles depend on the problem alone, budgets hold. */
+#include "src/matmul/plan.h"
+#include "tests/tap.h"
+
+#include "base/size.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+
+static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, int ranks)
+{
+    return (gm_matmul_problem){.m = m,
+                               .n = n,
+                               .k = k,
+                               .precision = GM_PRECISION_FP32,
+                               .operand_bytes = 4,
+                               .accumulator_bytes = 4,
+                               .file_bytes_a = 4,
+                               .file_bytes_b = 4,
+                               .file_bytes_c = 4,
+                               .max_tile = 512,
+                               .ranks = ranks,
+                               .flop_rate = 1e11,
+                               .read_rate = 1e10,
+                               .exchange_rate = 2e9};
+}
+
+/* The plan within as much host as device memory; *need: what it wants of it. */
+static int make_within(const gm_matmul_problem *p, int64_t bytes, int unified, gm_matmul_plan *plan,
+                       gm_ring_budget *need)
+{
+    gm_ring_budget budget = {.host = bytes, .device = bytes, .unified = unified, .threads = 2};
+    gm_ring_request request = {0};
+    *need = budget;
+    return gm_matmul_plan_make(p, &budget, &request, plan, need);
+}
+
+static int make(const gm_matmul_problem *p, int64_t bytes, gm_matmul_plan *plan)
+{
+    gm_ring_budget need;
+    return make_within(p, bytes, 1, plan, &need);
+}
+
+/* Every element of C and every leaf belongs to exactly one part. Counts areas: parts are rectangles on one grid. */
+static int covers(const gm_matmul_plan *plan)
+{
+    __int128 work = 0;
+    for (int r = 0; r < plan->problem.ranks; r++) {
+        gm_matmul_part part;
+        gm_matmul_plan_part(plan, r, &part);
+        if (part.idle)
+            continue;
+        if (part.row0 % plan->tile || part.col0 % plan->tile || part.row0 + part.rows > plan->problem.m ||
+            part.col0 + part.cols > plan->problem.n || gm_matmul_plan_partner(plan, &part, part.layer) != r)
+            return 0;
+        work += (__int128)part.rows * part.cols * gm_matmul_plan_depth(plan, part.leaf0, part.leaf1);
+    }
+    return work == (__int128)plan->problem.m * plan->problem.n * plan->problem.k;
+}
+
+static void test_cover(void)
+{
+    static const int64_t sizes[] = {0, 1, 7, 127, 129, 1000, 4096, 100003};
+    static const int ranks[] = {1, 2, 3, 5, 8, 64};
+    enum { SIZES = sizeof sizes / sizeof *sizes, RANKS = sizeof ranks / sizeof *ranks };
+    int good = 1, made = 1;
+    for (int a = 0; a < SIZES; a++)
+        for (int b = 0; b < SIZES; b++)
+            for (int c = 0; c < SIZES; c++)
+                for (int r = 0; r < RANKS; r++) {
+                    gm_matmul_problem p = problem(sizes[a], sizes[b], sizes[c], ranks[r]);
+                    gm_matmul_plan plan;
+                    made &= make(&p, INT64_C(1) << 40, &plan) == GM_OK;
+                    good &= covers(&plan);
+                }
+    tap_ok(made, "plans are made for all shapes and rank counts");
+    tap_ok(good, "their parts cover C and k once");
+}
+
+static void test_same_cut(void)
+{
+    int same = 1;
+    gm_matmul_plan first, plan;
+    gm_matmul_problem p = problem(5000, 3000, 20000, 1);
+    make(&p, INT64_C(8) << 30, &first);
+    for (int ranks = 1; ranks <= 16; ranks++)
+        for (int64_t budget = INT64_C(64) << 20; budget <= INT64_C(4) << 30; budget *= 4) {
+            p = problem(5000, 3000, 20000, ranks);
+            same &= make(&p, budget, &plan) == GM_OK && plan.tile == first.tile && plan.leaf == first.leaf &&
+                    plan.leaves == first.leaves && plan.ring.device_bytes <= budget && plan.ring.host_bytes <= budget;
+        }
+    tap_ok(same, "tiles and leaves are the same for any number of ranks and any budget, and the budget holds");
+}
+
+/* Bands are whole tiles of a block; a device of its own keeps A and B where it has the room, and then begins with one
+ * leaf. */
+static void test_bands(void)
+{
+    int good = 1, kept = 0, others = 0;
+    for (int ranks = 1; ranks <= 4; ranks++)
+        for (int64_t budget = INT64_C(32) << 20; budget <= INT64_C(8) << 30; budget *= 2) {
+            gm_matmul_plan plan;
+            gm_matmul_part part;
+            gm_matmul_problem p = problem(10000, 9000, 20000, ranks);
+            gm_ring_budget need;
+            p.multiprocessors = 30;
+            good &= make_within(&p, budget, 0, &plan, &need) == GM_OK && plan.ring.device_bytes <= budget;
+            gm_matmul_plan_part(&plan, 0, &part);
+            good &= plan.band_rows > 0 && plan.band_rows <= plan.block_rows;
+            good &= plan.band_rows == plan.block_rows ||
+                    (plan.band_rows % plan.tile == 0 && plan.band_rows * plan.block_cols >= 4 * 30 * 2 * 128 * 128);
+            good &= gm_matmul_plan_step_end(&plan, &part, part.leaf0) == part.leaf0 + 1;
+            good &= !plan.keep ||
+                    (gm_matmul_plan_blocks(&plan, &part) == 1 &&
+                     gm_matmul_plan_panel_leaves(&plan, &part) == plan.leaves && plan.band_rows < plan.block_rows);
+            int64_t all = part.rows * part.cols + plan.problem.k * (part.rows + part.cols);
+            good &= plan.keep || budget < 2 * 4 * all || plan.grid[2] > 1;
+            kept += plan.keep;
+            others += !plan.keep;
+        }
+    tap_ok(good && kept && others,
+           "bands are whole tiles and large enough; A and B are kept where there is room (%d of %d)", kept,
+           kept + others);
+    gm_matmul_plan plan;
+    gm_matmul_problem p = problem(10000, 10000, 10000, 1);
+    p.shared = 1;
+    tap_ok(make(&p, INT64_C(8) << 30, &plan) == GM_OK && plan.same &&
+               gm_matmul_plan_bytes_read(&plan, &(gm_matmul_part){.rows = 10000, .cols = 10000}) == INT64_C(400000000),
+           "A = B is kept once and read once");
+}
+
+static void test_refusal(void)
+{
+    static const int64_t sizes[][3] = {{5000, 3000, 20000}, {0, 3000, 20000}, {100, 100, 100}, {300000, 70000, 5}};
+    int refused = 1, good = 1;
+    gm_matmul_plan plan;
+    gm_ring_budget need;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int unified = 0; unified <= 1; unified++) {
+            gm_matmul_problem p = problem(sizes[i][0], sizes[i][1], sizes[i][2], 1);
+            gm_ring_request request = {0};
+            refused &= make_within(&p, 1 << 10, unified, &plan, &need) == GM_EDEVICE;
+            good &= gm_matmul_plan_make(&p, &need, &request, &plan, &need) == GM_OK;
+        }
+    tap_ok(refused, "too little memory is refused, also for an empty product");
+    tap_ok(good, "the budget that a refusal names is enough");
+    gm_matmul_problem p = problem(500, 300, 200, 4);
+    p.grid[0] = 3;
+    p.grid[1] = p.grid[2] = 1;
+    tap_ok(make(&p, INT64_C(8) << 30, &plan) == GM_EUSAGE, "a grid of 3 for 4 ranks is refused");
+    gm_error_clear();
+}
+
+static void test_leaf(void)
+{
+    int good = 1;
+    for (int64_t k = 0; k <= INT64_C(1) << 40; k = k * 2 + 1) {
+        int64_t leaf = gm_tiling_leaf(GM_PRECISION_FP32, k), count = gm_ceil_div(k, leaf);
+        good &= leaf % 64 == 0 && leaf >= 128;
+        if (k > 128) /* the bound that docs/accuracy.md rests on */
+            good &= (double)leaf * (double)leaf / (double)k + (double)count <
+                    (k <= 8192 ? 180.0 : 2.5 * 64 + 2.5 * (double)count);
+    }
+    tap_ok(good, "leaves keep L^2/k + k/L small");
+}
+
+int main(void)
+{
+    test_cover();
+    test_same_cut();
+    test_bands();
+    test_refusal();
+    test_leaf();
+    return tap_done();
+}

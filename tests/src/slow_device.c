@@ -1,0 +1,353 @@
+#include "tests/src/slow_device.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* An entry of a queue: the function to call and its argument, or an event to record or to wait for. */
+typedef enum kind { COPY, ZERO, PRODUCT, UNPACK, FOLD, FINISH, PROBE, RECORD, WAIT } kind;
+
+typedef struct work {
+    struct work *next;
+    kind kind;
+    union {
+        struct {
+            void *dst;
+            const void *src;
+            size_t dst_pitch, src_pitch, width;
+            int64_t rows;
+        } copy;
+        gm_product_call product;
+        gm_unpack_call unpack;
+        gm_fold_call fold;
+        gm_finish_call finish;
+        gm_probe_call probe;
+        struct {
+            struct slow_event *event;
+            int64_t number;
+        } record;
+    } of;
+    const gm_product *product;
+} work;
+
+/* gm_queue and gm_event are these. */
+typedef struct slow_queue {
+    pthread_t thread;
+    work *first, **last;
+    int busy, closing;
+    gm_queue *real;
+    unsigned seed;
+} slow_queue;
+
+typedef struct slow_event {
+    int64_t recorded, completed; /* numbers of the last record enqueued and of the last one completed */
+    double time;
+} slow_event;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, device_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static const gm_device_ops *real;
+static gm_device_ops slow;
+static gm_product product;
+static const gm_product *real_product;
+static unsigned queues_opened;
+enum { MAX_PAGEABLE = 64 };
+static struct {
+    const char *_Atomic from; /* NULL: a free place */
+    size_t bytes;
+} pageable[MAX_PAGEABLE]; /* memory that is not pinned yet */
+
+static slow_queue *slow_of(gm_queue *queue)
+{
+    return (slow_queue *)(void *)queue;
+}
+
+static void delay(slow_queue *q)
+{
+    struct timespec delay_time = {0, (long)(rand_r(&q->seed) % 8 == 0 ? rand_r(&q->seed) % 3000000 : 0)};
+    nanosleep(&delay_time, NULL);
+}
+
+static int do_work(slow_queue *q, work *w)
+{
+    switch (w->kind) {
+    case COPY:
+        return real->copy_in(q->real, w->of.copy.dst, w->of.copy.dst_pitch, w->of.copy.src, w->of.copy.src_pitch,
+                             w->of.copy.width, w->of.copy.rows);
+    case ZERO:
+        return real->zero(q->real, w->of.copy.dst, w->of.copy.width);
+    case PRODUCT:
+        return w->product->run(q->real, &w->of.product);
+    case UNPACK:
+        return real->unpack(q->real, &w->of.unpack);
+    case FOLD:
+        return real->fold(q->real, &w->of.fold);
+    case FINISH:
+        return real->finish(q->real, &w->of.finish);
+    default:
+        return real->probe(q->real, &w->of.probe);
+    }
+}
+
+/* Records an event or waits for it, under the lock. */
+static void do_event(work *w)
+{
+    slow_event *e = w->of.record.event;
+    if (w->kind == RECORD) {
+        e->completed = w->of.record.number;
+        e->time = gm_clock();
+        pthread_cond_broadcast(&changed);
+    }
+    while (w->kind == WAIT && e->completed < w->of.record.number)
+        pthread_cond_wait(&changed, &lock);
+}
+
+static void *run(void *argument)
+{
+    slow_queue *q = argument;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!q->first && !q->closing)
+            pthread_cond_wait(&changed, &lock);
+        work *w = q->first;
+        if (!w)
+            break;
+        q->first = w->next;
+        if (!q->first)
+            q->last = &q->first;
+        q->busy = 1;
+        if (w->kind == RECORD || w->kind == WAIT) {
+            do_event(w);
+        } else {
+            pthread_mutex_unlock(&lock);
+            delay(q);
+            pthread_mutex_lock(&device_lock); /* one piece of work at a time, as the CPU device expects */
+            if (do_work(q, w))
+                abort();
+            pthread_mutex_unlock(&device_lock);
+            pthread_mutex_lock(&lock);
+        }
+        q->busy = 0;
+        free(w);
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static int put(gm_queue *queue, const work *what)
+{
+    slow_queue *q = slow_of(queue);
+    work *w = malloc(sizeof *w);
+    if (!w)
+        return gm_fail(GM_EDEVICE, "out of host memory");
+    *w = *what;
+    w->next = NULL;
+    pthread_mutex_lock(&lock);
+    if (w->kind == RECORD)
+        w->of.record.number = ++w->of.record.event->recorded;
+    else if (w->kind == WAIT)
+        w->of.record.number = w->of.record.event->recorded;
+    *q->last = w;
+    q->last = &w->next;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return GM_OK;
+}
+
+static int queue_open(gm_device *device, gm_queue **queue)
+{
+    slow_queue *q = calloc(1, sizeof *q);
+    q->last = &q->first;
+    q->seed = ++queues_opened * 7919;
+    int status = real->queue_open(device, &q->real);
+    if (!status && pthread_create(&q->thread, NULL, run, q))
+        abort();
+    *queue = (gm_queue *)(void *)q;
+    return status;
+}
+
+static int queue_sync(gm_queue *queue)
+{
+    slow_queue *q = slow_of(queue);
+    pthread_mutex_lock(&lock);
+    while (q->first || q->busy)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return GM_OK;
+}
+
+static void queue_close(gm_queue *queue)
+{
+    slow_queue *q = slow_of(queue);
+    pthread_mutex_lock(&lock);
+    q->closing = 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(q->thread, NULL);
+    real->queue_close(q->real);
+    free(q);
+}
+
+static int event_open(gm_device *device, gm_event **event)
+{
+    (void)device;
+    *event = calloc(1, sizeof(slow_event));
+    return GM_OK;
+}
+
+static void event_close(gm_event *event)
+{
+    free(event);
+}
+
+static int event_record(gm_event *event, gm_queue *queue)
+{
+    return put(queue, &(work){.kind = RECORD, .of.record.event = (slow_event *)(void *)event});
+}
+
+static int event_wait(gm_queue *queue, gm_event *event)
+{
+    return put(queue, &(work){.kind = WAIT, .of.record.event = (slow_event *)(void *)event});
+}
+
+static int event_done(gm_event *event, int *done)
+{
+    slow_event *e = (slow_event *)(void *)event;
+    pthread_mutex_lock(&lock);
+    *done = e->completed == e->recorded;
+    pthread_mutex_unlock(&lock);
+    return GM_OK;
+}
+
+static int event_seconds(gm_event *from, gm_event *to, double *seconds)
+{
+    pthread_mutex_lock(&lock);
+    *seconds = ((slow_event *)(void *)to)->time - ((slow_event *)(void *)from)->time;
+    pthread_mutex_unlock(&lock);
+    return GM_OK;
+}
+
+static int host_alloc_pageable(gm_device *device, size_t bytes, void **out)
+{
+    int status = real->host_alloc_pageable(device, bytes, out);
+    for (int i = 0; i < MAX_PAGEABLE && !status; i++)
+        if (!pageable[i].from) {
+            pageable[i].from = *out;
+            pageable[i].bytes = bytes;
+            return GM_OK;
+        }
+    return status ? status
+                  : gm_fail(GM_EDEVICE, "the test device is limited to %d blocks of pageable memory", MAX_PAGEABLE);
+}
+
+static void host_pin(gm_device *device, void *memory)
+{
+    for (int i = 0; i < MAX_PAGEABLE; i++)
+        if (pageable[i].from == memory)
+            pageable[i].from = NULL;
+    real->host_pin(device, memory);
+}
+
+static void host_free(gm_device *device, void *memory)
+{
+    host_pin(device, memory);
+    real->host_free(device, memory);
+}
+
+static int is_pageable(const void *memory)
+{
+    const char *at = memory;
+    for (int i = 0; i < MAX_PAGEABLE; i++)
+        if (pageable[i].from && at >= pageable[i].from && at < pageable[i].from + pageable[i].bytes)
+            return 1;
+    return 0;
+}
+
+static int copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                int64_t rows)
+{
+    work w = {.kind = COPY};
+    if (is_pageable(dst) || is_pageable(src))
+        abort(); /* on a real device the copy would be slow or synchronous */
+    w.of.copy.dst = dst;
+    w.of.copy.src = src;
+    w.of.copy.dst_pitch = dst_pitch;
+    w.of.copy.src_pitch = src_pitch;
+    w.of.copy.width = width;
+    w.of.copy.rows = rows;
+    return put(queue, &w);
+}
+
+static int zero(gm_queue *queue, void *dst, size_t bytes)
+{
+    work w = {.kind = ZERO};
+    w.of.copy.dst = dst;
+    w.of.copy.width = bytes;
+    return put(queue, &w);
+}
+
+static int run_product(gm_queue *queue, const gm_product_call *call)
+{
+    return put(queue, &(work){.kind = PRODUCT, .of.product = *call, .product = real_product});
+}
+
+static int unpack(gm_queue *queue, const gm_unpack_call *call)
+{
+    return put(queue, &(work){.kind = UNPACK, .of.unpack = *call});
+}
+
+static int fold(gm_queue *queue, const gm_fold_call *call)
+{
+    return put(queue, &(work){.kind = FOLD, .of.fold = *call});
+}
+
+static int finish(gm_queue *queue, const gm_finish_call *call)
+{
+    return put(queue, &(work){.kind = FINISH, .of.finish = *call});
+}
+
+static int probe(gm_queue *queue, const gm_probe_call *call)
+{
+    return put(queue, &(work){.kind = PROBE, .of.probe = *call});
+}
+
+static const gm_product *find_product(gm_device *device, gm_precision precision)
+{
+    real_product = real->product(device, precision);
+    if (!real_product)
+        return NULL;
+    product = *real_product;
+    product.run = run_product;
+    return &product;
+}
+
+const gm_device_ops *slow_device_ops(const gm_device_ops *of)
+{
+    real = of;
+    slow = *of;
+    slow.unified = 0;
+    slow.queue_open = queue_open;
+    slow.queue_close = queue_close;
+    slow.queue_sync = queue_sync;
+    slow.event_open = event_open;
+    slow.event_close = event_close;
+    slow.event_record = event_record;
+    slow.event_wait = event_wait;
+    slow.event_done = event_done;
+    slow.event_seconds = event_seconds;
+    slow.host_alloc_pageable = host_alloc_pageable;
+    slow.host_pin = host_pin;
+    slow.host_free = host_free;
+    slow.copy_in = slow.copy_out = copy;
+    slow.zero = zero;
+    slow.product = find_product;
+    slow.unpack = unpack;
+    slow.fold = fold;
+    slow.finish = finish;
+    slow.probe = probe;
+    return &slow;
+}

@@ -1,0 +1,214 @@
+#include "tests/src/stream/checked_program.h"
+
+#include "base/status.h"
+#include "tests/src/stream/late_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICE = GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE };
+
+/* Kinds of pieces, in turn. */
+static const unsigned kinds[KINDS] = {
+    GM_STAGE_READ | DEVICE | GM_STAGE_WRITE,
+    GM_STAGE_READ | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE,
+    GM_STAGE_RECEIVE | DEVICE | GM_STAGE_SEND,
+    GM_STAGE_READ | DEVICE | GM_STAGE_DONE,
+    GM_STAGE_READ | GM_STAGE_WRITE,
+    GM_STAGE_READ | DEVICE | GM_STAGE_SEND | GM_STAGE_DONE | GM_STAGE_WRITE,
+    GM_STAGE_RECEIVE | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE,
+    GM_STAGE_COMPUTE | GM_STAGE_DONE,
+};
+
+static unsigned stages_of(const operation *o, int piece)
+{
+    return kinds[o->in_turn ? o->in_turn - 1 : piece % KINDS];
+}
+
+static int64_t item(int piece, int i)
+{
+    return (int64_t)piece * 1000 + i;
+}
+
+static int fails(operation *o, const gm_piece *piece, unsigned stage)
+{
+    return o->fail_stage == stage && piece->kind == o->fail_at ? gm_fail(GM_EINPUT, "planted failure") : GM_OK;
+}
+
+static int next(void *context, gm_piece *piece, int *more)
+{
+    operation *o = context;
+    *more = o->next < PIECES;
+    *piece = (gm_piece){.kind = o->next,
+                        .stages = stages_of(o, o->next),
+                        .bytes = BYTES,
+                        .verifies = o->next % 3 == 0,
+                        .readers = o->next % 4};
+    o->next++;
+    return GM_OK;
+}
+
+static void fill(const gm_piece *piece, gm_share share, int64_t *host)
+{
+    int64_t begin, end;
+    gm_share_cut(share, 0, ITEMS, 1, &begin, &end);
+    for (int i = (int)begin; i < end; i++)
+        host[i] = item(piece->kind, i);
+}
+
+static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+{
+    operation *o = context;
+    gm_late_pause();
+    fill(piece, share, host);
+    gm_late_pause();
+    o->reads += share.index == 0;
+    return fails(o, piece, GM_STAGE_READ);
+}
+
+static int receive(void *context, const gm_piece *piece, void *host)
+{
+    operation *o = context;
+    o->received++;
+    if (host)
+        fill(piece, (gm_share){0, 1}, host);
+    o->failures += !host;
+    return host ? fails(o, piece, GM_STAGE_RECEIVE) : GM_OK;
+}
+
+static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue)
+{
+    operation *o = context;
+    return stage == GM_STAGE_TO_DEVICE ? gm_device_late.event_wait(queue, o->used[piece->kind % PANELS]) : GM_OK;
+}
+
+typedef struct job {
+    operation *o;
+    int piece;
+    int has_panel;
+    int64_t *device;
+} job;
+
+static void fill_panel(void *argument)
+{
+    job *j = argument;
+    memcpy(j->o->panel[j->piece % PANELS], j->device, BYTES);
+}
+
+static void use_panel(void *argument)
+{
+    job *j = argument;
+    for (int i = 0; i < ITEMS && j->has_panel; i++) {
+        j->o->wrong += j->o->panel[j->piece % PANELS][i] != item(j->piece, i);
+        j->device[i] *= 2;
+    }
+    j->o->sum += j->piece;
+}
+
+static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
+{
+    job j = {context, piece->kind, 1, slot->device};
+    int status = gm_device_late.copy_in(in, slot->device, BYTES, slot->host, BYTES, BYTES, 1);
+    if (!status)
+        status = gm_late_enqueue(in, fill_panel, &j, sizeof j);
+    return status ? status : fails(context, piece, GM_STAGE_TO_DEVICE);
+}
+
+static int compute(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
+{
+    operation *o = context;
+    job j = {o, piece->kind, (piece->stages & GM_STAGE_TO_DEVICE) != 0, slot->device};
+    int status = gm_late_enqueue(queue, use_panel, &j, sizeof j);
+    if (!status && j.has_panel)
+        status = gm_device_late.event_record(o->used[piece->kind % PANELS], queue);
+    return status ? status : fails(o, piece, GM_STAGE_COMPUTE);
+}
+
+static int from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
+{
+    int status = gm_device_late.copy_out(out, slot->host, BYTES, slot->device, BYTES, BYTES, 1);
+    return status ? status : fails(context, piece, GM_STAGE_FROM_DEVICE);
+}
+
+static void check(operation *o, const gm_piece *piece, const int64_t *host)
+{
+    int factor = piece->stages & GM_STAGE_FROM_DEVICE ? 2 : 1;
+    for (int i = 0; i < ITEMS; i++)
+        o->wrong += host[i] != factor * item(piece->kind, i);
+}
+
+static int write_piece(void *context, const gm_piece *piece, const void *host)
+{
+    operation *o = context;
+    gm_late_pause();
+    check(o, piece, host);
+    gm_late_pause();
+    o->writes++;
+    return fails(o, piece, GM_STAGE_WRITE);
+}
+
+static int send(void *context, const gm_piece *piece, const void *host)
+{
+    operation *o = context;
+    o->wrong += piece->kind <= o->last_sent;
+    o->last_sent = piece->kind;
+    o->sent++;
+    o->failures += !host;
+    if (host)
+        check(o, piece, host);
+    return host ? fails(o, piece, GM_STAGE_SEND) : GM_OK;
+}
+
+static int done(void *context, const gm_piece *piece, const void *host)
+{
+    operation *o = context;
+    o->wrong += piece->kind <= o->last_done;
+    o->last_done = piece->kind;
+    o->done++;
+    if (piece->stages & GM_STAGE_FROM_DEVICE)
+        check(o, piece, host);
+    return fails(o, piece, GM_STAGE_DONE);
+}
+
+int open_operation(operation *o, gm_device *device)
+{
+    int status = GM_OK;
+    o->last_sent = o->last_done = -1;
+    for (int i = 0; i < PANELS && !status; i++)
+        status = gm_device_late.event_open(device, &o->used[i]);
+    return status;
+}
+
+void close_operation(operation *o)
+{
+    for (int i = 0; i < PANELS; i++)
+        gm_device_late.event_close(o->used[i]);
+}
+
+gm_program program_of(operation *o)
+{
+    return (gm_program){o, next, read_piece, receive, await, to_device, compute, from_device, send, write_piece, done};
+}
+
+static int count(const operation *o, unsigned stage)
+{
+    int n = 0;
+    for (int i = 0; i < PIECES; i++)
+        n += (stages_of(o, i) & stage) != 0;
+    return n;
+}
+
+int is_complete(const operation *o)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < PIECES; i++)
+        sum += stages_of(o, i) & GM_STAGE_COMPUTE ? i : 0;
+    return o->wrong == 0 && o->reads == count(o, GM_STAGE_READ) && o->writes == count(o, GM_STAGE_WRITE) &&
+           o->sum == sum && o->received == count(o, GM_STAGE_RECEIVE) && o->sent == count(o, GM_STAGE_SEND) &&
+           o->done == count(o, GM_STAGE_DONE) && o->failures == 0 && o->moved == (int64_t)PIECES * BYTES;
+}
+
+int has_exchanged_all(const operation *o)
+{
+    return o->received == count(o, GM_STAGE_RECEIVE) && o->sent == count(o, GM_STAGE_SEND) && o->wrong == 0;
+}
