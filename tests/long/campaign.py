@@ -200,7 +200,7 @@ class Trial:
             return faults + [f"exit code {ran.code}, expected {sorted(codes)}"]
         if ran.code == 0:
             return faults + self.job.faults_of_result(ran)
-        if " report" in ran.err and os.path.exists("out.h5"): # of a run that was complete
+        if (" report" in ran.err or " is complete, " in ran.err) and os.path.exists("out.h5"):
             faults = [fault for fault in faults if not re.match(r"\./out\.h5.*: is new$", fault)] + self.job.faults_of_result(ran)
         return faults + [fault for fault in gm.faults_of_refusal(ran, ran.code, "", WITHIN) if "standard output" not in fault]
 
