@@ -5,18 +5,33 @@
 #include "base/status.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#define STOPPED "stopped by signal %d (%s): no output is written"
 static const double patience = 2; /* seconds until a second signal counts */
 
-static volatile sig_atomic_t caught, ended;
+static const int signals[] = {SIGUSR2, SIGTERM, SIGINT};
+enum { SIGNALS = sizeof signals / sizeof signals[0] };
+static char messages[SIGNALS][GM_MESSAGE_MAX]; /* made before a handler needs them */
+static volatile sig_atomic_t caught, ended, immediate, speaks_now;
 static volatile double caught_at;
 static pid_t main_thread;
 static int (*peers_cancelled)(void);
 
+static void end_now(int number)
+{
+    for (int i = 0; i < SIGNALS && speaks_now; i++)
+        if (signals[i] == number && write(STDERR_FILENO, messages[i], strlen(messages[i])) < 0)
+            break;
+    _exit(GM_ESTOPPED);
+}
+
 static void on_signal(int number)
 {
+    if (immediate)
+        end_now(number);
     if (!caught) {
         caught_at = gm_clock();
         caught = number;
@@ -27,15 +42,25 @@ static void on_signal(int number)
 
 void gm_stop_install(void)
 {
-    static const int signals[] = {SIGUSR2, SIGTERM, SIGINT};
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask); /* one handler at a time */
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+    for (int i = 0; i < SIGNALS; i++) {
+        snprintf(messages[i], sizeof messages[i], "gpumem-run: error: " STOPPED "\n", signals[i],
+                 strsignal(signals[i]));
         sigaction(signals[i], &action, NULL);
+    }
     signal(SIGXFSZ, SIG_IGN); /* the write that exceeds the file size limit fails with EFBIG */
+}
+
+void gm_stop_set_immediate(int is_immediate, int speaks)
+{
+    speaks_now = speaks;
+    immediate = is_immediate;
+    if (immediate && caught)
+        end_now((int)caught);
 }
 
 int gm_stop_asked(void)
@@ -46,8 +71,7 @@ int gm_stop_asked(void)
 int gm_stop_status(void)
 {
     if (gm_stop_asked())
-        return gm_fail(GM_ESTOPPED, "stopped by signal %d (%s): no output is written", (int)caught,
-                       strsignal((int)caught));
+        return gm_fail(GM_ESTOPPED, STOPPED, (int)caught, strsignal((int)caught));
     /* Neither other threads nor a forked child may call MPI. */
     return peers_cancelled && gettid() == main_thread && peers_cancelled() ? GM_EPEER : GM_OK;
 }

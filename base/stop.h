@@ -6,6 +6,10 @@
 /* Installs the handlers, and ignores XFSZ. Called by the main thread before any library starts. */
 void gm_stop_install(void);
 
+/* is_immediate: until the next call a signal ends the process at once, with exit code 75: for libraries that take long
+ * to start and cannot be interrupted, while nothing has been made. speaks: with a message. */
+void gm_stop_set_immediate(int is_immediate, int speaks);
+
 /* Has a signal asked the program to stop? For any thread. */
 int gm_stop_asked(void);
 

@@ -50,7 +50,9 @@ int gm_ranks_start_all(gm_ranks *ranks)
 {
     memset(ranks, 0, sizeof *ranks);
     int provided;
+    gm_stop_set_immediate(1, gm_ranks_peek() == 0);
     int status = gm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    gm_stop_set_immediate(0, 0);
     if (status)
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

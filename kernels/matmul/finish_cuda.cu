@@ -70,6 +70,7 @@ static __device__ __forceinline__ double load_acc(const gm_finish_call &call, in
 
 static __device__ __forceinline__ void store_out(const gm_finish_call &call, int64_t at, double value)
 {
+    value = value == value ? value : gm_bits_double(gm_format_nan(8, 53)); /* one NaN, as on the processor */
     if (call.out_type == GM_DTYPE_F16) {
         ((gm_f16 *)call.out)[at] = gm_round_gm_f16(value);
     } else if (call.out_type == GM_DTYPE_F32) {

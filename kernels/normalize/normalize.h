@@ -2,7 +2,8 @@
  * Multiply and add do not fuse: the build sets -ffp-contract=off and -fmad=false.
  *
  * For REAL of float and double, and ID of every type of dtypes.def:
- *   gm_scaled_REAL(p, sub, factor, add)         the value of element p
+ *   gm_times_REAL(p, sub, factor)               (p - sub) * factor
+ *   gm_scaled_REAL(p, sub, factor, add)         the value of element p: that, plus add
  *   gm_whole_REAL(v, rounding)                  rounded to an integer
  *   gm_store_REAL_ID(v, lo, hi, below, above)   as an element of that type: raw, native byte order; for an integer
  *                                               type v is rounded already
@@ -59,19 +60,27 @@ static __device__ __forceinline__ int gm_whole_int(float v, gm_rounding rounding
 }
 #endif
 
-GM_HD float gm_scaled_float(float p, float sub, float factor, float add)
+GM_HD float gm_times_float(float p, float sub, float factor)
 {
-    float v = (p - sub) * factor;
-    return add != 0 ? v + add : v;
+    return (p - sub) * factor;
 }
 
 /* A difference that overflows is taken of halves. */
-GM_HD double gm_scaled_double(double p, double sub, double factor, double add)
+GM_HD double gm_times_double(double p, double sub, double factor)
 {
     double d = p - sub;
-    double v = d - d == 0 ? d * factor : (p * 0.5 - sub * 0.5) * (factor * 2);
-    return add != 0 ? v + add : v;
+    return d - d == 0 ? d * factor : (p * 0.5 - sub * 0.5) * (factor * 2);
 }
+
+#define GM_SCALED(real)                                                  \
+    GM_HD real gm_scaled_##real(real p, real sub, real factor, real add) \
+    {                                                                    \
+        real v = gm_times_##real(p, sub, factor);                        \
+        return add != 0 ? v + add : v;                                   \
+    }
+GM_SCALED(float)
+GM_SCALED(double)
+#undef GM_SCALED
 
 /* -ln v, within 2 units of the last place, in operations that give the same bits everywhere (no library promises that):
  * v = 2^k m, m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.1716, by its series up to

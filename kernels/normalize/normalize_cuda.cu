@@ -67,11 +67,11 @@ static __device__ __forceinline__ void normalize_words(const gm_normalize_call &
     if (limits.add != 0) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            v[i] = (unpack<IN>::get(x, i) - sub[i * STEP]) * factor[i * STEP] + limits.add;
+            v[i] = times(unpack<IN>::get(x, i), sub[i * STEP], factor[i * STEP]) + limits.add;
     } else {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            v[i] = (unpack<IN>::get(x, i) - sub[i * STEP]) * factor[i * STEP];
+            v[i] = times(unpack<IN>::get(x, i), sub[i * STEP], factor[i * STEP]);
     }
     pack<IN, OUT>::put(&y, v, limits, call.rounding, tally);
     store_words((typename OUT::raw *)call.out + at, y, STEP != 0);

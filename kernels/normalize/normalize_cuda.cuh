@@ -55,6 +55,16 @@ struct gm_target;
 #undef GM_DTYPE
 #undef RULES
 
+static __device__ __forceinline__ float times(float p, float sub, float factor)
+{
+    return gm_times_float(p, sub, factor);
+}
+
+static __device__ __forceinline__ double times(double p, double sub, double factor)
+{
+    return gm_times_double(p, sub, factor);
+}
+
 static __device__ __forceinline__ float scaled(float p, float sub, float factor, float add)
 {
     return gm_scaled_float(p, sub, factor, add);

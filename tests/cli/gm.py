@@ -53,6 +53,7 @@ if not PROGRAM:
     print("Bail out! no gpumem-run on PATH, and GPUMEM_RUN does not name it", flush=True)
     sys.exit(99)
 PROGRAM = os.path.abspath(PROGRAM)
+V110 = ("v110", "v110") # libver: the newest formats that every libhdf5 of the program reads
 SOURCE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 DATA = os.path.abspath(os.environ.get("GPUMEM_TEST_DATA") or os.path.join(SOURCE, "../shared/data"))
 for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle", "OPENBLAS_NUM_THREADS"):

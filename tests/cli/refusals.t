@@ -26,7 +26,7 @@ def virtual(name, x, parts=5):
     for i, (a, b) in enumerate(zip(borders, borders[1:])):
         packed(f"{name}.{i}", x[a:b], (1, *x.shape[1:]))
         layout[a:b] = h5py.VirtualSource(f"{name}.{i}", "d", x[a:b].shape, x.dtype)
-    with h5py.File(name, "w", libver="latest") as f:
+    with h5py.File(name, "w", libver=gm.V110) as f:
         f.create_virtual_dataset("d", layout)
     return f"{name}:/d"
 

@@ -66,7 +66,7 @@ def make_nested():
         source = h5py.VirtualSource(f"l{level - 1}.h5", "d", (60,))
         for i in range(60):
             layout[i:i + 1] = source[i:i + 1]
-        with h5py.File(f"l{level}.h5", "w", libver="latest") as f:
+        with h5py.File(f"l{level}.h5", "w", libver=gm.V110) as f:
             f.create_virtual_dataset("d", layout)
 
 
@@ -111,6 +111,9 @@ def stopped(title, arguments, after, may_end, number, ranks=1, only=None):
         faults.append("it ended by itself")
     # Before the handlers are there, the signal ends the process, without a message.
     early = ran.code == -number and signalled - started < 0.1
+    if not running and may_end:
+        faults = []
+        os.path.exists("out.h5") and os.remove("out.h5")
     if running and not early and not (may_end and ran.code in (0, 3)):
         faults += [f"exit code {ran.code}, expected {CODE}"] if ran.code != CODE else []
         faults += ["not one message about the signal"] if len(ran.errors) != 1 or "signal" not in ran.err else []
