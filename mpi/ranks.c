@@ -20,6 +20,21 @@ int gm_ranks_peek(void)
     return 0;
 }
 
+/* Did a launcher start this process? A batch script of Slurm has SLURM_PROCID as well. */
+static int is_launched(void)
+{
+    return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
+}
+
+/* Open MPI starts a daemon for such a process, and looks for networks, unless it is told that the process stays alone.
+ * Settings of the user remain. */
+static void start_alone(void)
+{
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_pml", "ob1", 0);
+    setenv("OMPI_MCA_btl", "self", 0);
+}
+
 /* Finds the ranks that share this host, and the number of hosts. */
 static int find_hosts(gm_ranks *ranks)
 {
@@ -50,6 +65,8 @@ int gm_ranks_start_all(gm_ranks *ranks)
 {
     memset(ranks, 0, sizeof *ranks);
     int provided;
+    if (!is_launched())
+        start_alone();
     gm_stop_set_immediate(1, gm_ranks_peek() == 0);
     int status = gm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     gm_stop_set_immediate(0, 0);

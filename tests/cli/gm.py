@@ -188,7 +188,7 @@ def fault(spec="", **settings):
     start=POINT (GPUMEM_FAULT_FROM)."""
     names = {"log": "LOG", "callers": "CALLERS", "under": "UNDER", "start": "FROM"}
     given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value for key, value in settings.items()}
-    return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec, "OMPI_MCA_ess_singleton_isolated": "1"} | given
+    return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec} | given
 
 
 def struck(log, rank=0):

@@ -6,7 +6,6 @@ import json
 import os
 import re
 
-os.environ["OMPI_MCA_ess_singleton_isolated"] = "1" # a rank without mpirun starts no daemon
 import gm
 from gm import h5py, np
 

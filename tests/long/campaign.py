@@ -18,7 +18,7 @@ from gm import h5py, np
 RUNS, SEED = int(os.environ.get("GPUMEM_TEST_RUNS", "0")), int(os.environ.get("GPUMEM_TEST_SEED", "1"))
 ONLY = os.environ.get("GPUMEM_TEST_ONLY", "") # a pattern: jobs of such a name
 WITHIN = 10
-for name, value in (("pml", "ob1"), ("btl", "self,vader"), ("ess_singleton_isolated", "1")): # start fast
+for name, value in (("pml", "ob1"), ("btl", "self,vader")): # start fast
     os.environ.setdefault(f"OMPI_MCA_{name}", value)
 
 

@@ -15,7 +15,6 @@ import time
 import traceback
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), where) for where in ("../cli", ".")]
-os.environ["OMPI_MCA_ess_singleton_isolated"] = "1" # a rank without mpirun starts no daemon
 import gm
 from gm import np
 import random_cases

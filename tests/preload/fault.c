@@ -3,17 +3,19 @@
  *
  *   LD_PRELOAD=.../fault.so GPUMEM_FAULT=write:3:1:ENOSPC gpumem-run ...     the third write on rank 1 finds no space
  *
- *   GPUMEM_FAULT          faults, separated by commas: KIND:N[:RANK[:ACTION]]
- *                           KIND    a name of `kinds`; "file": all calls of files
- *                           N       the call, counted from 1 on each rank; N+: from there on; N-M: from there to M; *:
- * each RANK    by default "*": every rank ACTION  an errno by name or number (by default that of the kind); short: half
- * of the bytes; delay=MS; kill: SIGKILL to the rank instead of the call; signal=N: the signal, then the call
- * GPUMEM_FAULT_CALLERS whose memory, threads and processes count: parts of library names, separated by commas; "any".
- * By default "program": the loader, libmpi, hwloc and others are spared GPUMEM_FAULT_UNDER    the folder of the files
- * that count, whoever calls (by default the working folder) GPUMEM_FAULT_FROM     calls count from here on: "init": MPI
- * has started; else: a file with this in its path is opened GPUMEM_FAULT_LOG      FILE: each rank writes to FILE.RANK
- * what was struck, "struck KIND N FUNCTION at OBJECT+OFFSET of PATH", and at its end how many calls there were, "count
- * KIND N"
+ *   - GPUMEM_FAULT: faults, separated by commas: KIND:N[:RANK[:ACTION]]
+ *     - KIND: a name of `kinds`; "file": all calls of files
+ *     - N: the call, counted from 1 on each rank; N+: from there on; N-M: from there to M; *: each
+ *     - RANK: by default "*": every rank
+ *     - ACTION: an errno by name or number (by default that of the kind); short: half of the bytes; delay=MS; kill:
+ *       SIGKILL to the rank instead of the call; signal=N: the signal, then the call
+ *   - GPUMEM_FAULT_CALLERS: whose memory, threads and processes count: parts of library names, separated by commas;
+ *     "any". By default "program": the loader, libmpi, hwloc and others are spared
+ *   - GPUMEM_FAULT_UNDER: the folder of the files that count, whoever calls (by default the working folder)
+ *   - GPUMEM_FAULT_FROM: calls count from here on: "init": MPI has started; else: a file with this in its path is
+ *     opened. By default they count from main() on, after the constructors of CUDA's runtime
+ *   - GPUMEM_FAULT_LOG: each rank writes to FILE.RANK what was struck, "struck KIND N FUNCTION at OBJECT+OFFSET of
+ *     PATH", and at its end how many calls there were, "count KIND N"
  *
  * Children of a fork count with their parent, which gets their signals. What this library does itself does not count:
  * it uses system calls. */
@@ -273,8 +275,6 @@ __attribute__((constructor)) static void begin(void)
             read_fault(word);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ready = shared != MAP_FAILED;
-    if (ready)
-        atomic_store(&shared->begun, !from_path[0]);
 }
 
 /* --- The log --- */
@@ -516,6 +516,26 @@ MESSAGE_CALL(MPI_Exscan, (const void *in, void *out, int n, MPI_Datatype type, M
              (in, out, n, type, op, comm))
 MESSAGE_CALL(MPI_Comm_split_type, (MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *made),
              (comm, kind, key, info, made))
+
+typedef int main_function(int argc, char **argv, char **environment);
+static main_function *program_main;
+
+static int counted_main(int argc, char **argv, char **environment)
+{
+    if (ready && !from_path[0])
+        atomic_store(&shared->begun, 1);
+    return program_main(argc, argv, environment);
+}
+
+/* What calls main(). */
+int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*end_loader)(void), void *stack)
+{
+    NEXT(int, __libc_start_main,
+         (main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *));
+    program_main = main;
+    return next(counted_main, argc, argv, init, fini, end_loader, stack);
+}
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {

@@ -32,7 +32,7 @@ static void check_owners(const char *dead)
     gm_owner_word(word);
     tap_ok(gm_owner_find(word, 0, &process) == GM_OWNER_ALIVE && process == (long)getpid(), "this process runs");
     snprintf(other, sizeof other, "%.*s%lx", (int)strlen(word) - 1, word,
-             (unsigned long)(word[strlen(word) - 1] == '1'));
+             (unsigned long)(word[strlen(word) - 1] != '1'));
     tap_ok(gm_owner_find(other, 0, &process) == GM_OWNER_DEAD, "one that had its number before has ended");
     tap_ok(gm_owner_find(dead, 0, &process) == GM_OWNER_DEAD && process > 0, "one that is gone has ended");
     snprintf(other, sizeof other, "%s", word);
