@@ -1,28 +1,22 @@
 /* input_vfd.c - a virtual file driver that reads files, remembers what failed, and finds raw chunks. */
 #include "io/input_vfd.h"
 
-#if H5_VERSION_GE(1, 13, 0)
-#include <H5FDdevelop.h>
-#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/status.h"
 #include "io/dataset.h"
+#include "io/vfd.h"
 #include "io/worker.h"
 
 typedef struct input_file {
-    H5FD_t base; /* libhdf5's, first */
+    gm_vfd vfd; /* first */
     int fd;
-    dev_t device;
-    ino_t inode;
-    haddr_t end_allocated, end;
     char *name;
 } input_file;
 
@@ -118,10 +112,10 @@ static H5FD_t *open_file(const char *name, unsigned flags, hid_t access, haddr_t
         free_file(file);
         return NULL;
     }
-    file->device = st.st_dev;
-    file->inode = st.st_ino;
-    file->end = (haddr_t)st.st_size;
-    return &file->base;
+    file->vfd.device = st.st_dev;
+    file->vfd.inode = st.st_ino;
+    file->vfd.end = (haddr_t)st.st_size;
+    return &file->vfd.base;
 }
 
 static herr_t close_file(H5FD_t *base)
@@ -130,39 +124,12 @@ static herr_t close_file(H5FD_t *base)
     return 0;
 }
 
-static int compare_files(const H5FD_t *a, const H5FD_t *b)
-{
-    const input_file *x = (const input_file *)a, *y = (const input_file *)b;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return x->inode < y->inode ? -1 : x->inode > y->inode;
-}
-
 static herr_t query(const H5FD_t *base, unsigned long *features)
 {
     (void)base;
     *features = H5FD_FEAT_ACCUMULATE_METADATA_READ | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_SUPPORTS_SWMR_IO |
                 H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
     return 0;
-}
-
-static haddr_t get_end_allocated(const H5FD_t *base, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const input_file *)base)->end_allocated;
-}
-
-static herr_t set_end_allocated(H5FD_t *base, H5FD_mem_t type, haddr_t address)
-{
-    (void)type;
-    ((input_file *)base)->end_allocated = address;
-    return 0;
-}
-
-static haddr_t get_end(const H5FD_t *base, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const input_file *)base)->end;
 }
 
 /* The superblock is looked for where a file may have ended: there, bytes past the end are zeros. */
@@ -234,11 +201,11 @@ static const H5FD_class_t driver = {
     .fc_degree = H5F_CLOSE_WEAK,
     .open = open_file,
     .close = close_file,
-    .cmp = compare_files,
+    .cmp = gm_vfd_compare,
     .query = query,
-    .get_eoa = get_end_allocated,
-    .set_eoa = set_end_allocated,
-    .get_eof = get_end,
+    .get_eoa = gm_vfd_end_allocated,
+    .set_eoa = gm_vfd_set_end_allocated,
+    .get_eof = gm_vfd_end,
     .read = read_file,
     .write = refuse_to_write,
     .lock = lock_file,

@@ -1,18 +1,15 @@
 /* output_vfd.c - a virtual file driver for outputs that never fails to write. */
 #include "io/write/output_vfd.h"
 
-#if H5_VERSION_GE(1, 13, 0)
-#include <H5FDdevelop.h>
-#endif
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/size.h"
 #include "base/status.h"
 #include "io/bytes.h"
+#include "io/vfd.h"
 
 enum {
     PAGE = 4096,
@@ -29,16 +26,13 @@ typedef struct kept {
 } kept;
 
 struct gm_output_vfd {
-    H5FD_t base; /* libhdf5's, first */
+    gm_vfd vfd; /* first */
     hid_t id;
     gm_bytes bytes;
     int is_new, is_open; /* is_open: to the driver */
     int status;          /* of the first error */
     int is_lost;         /* something that libhdf5 has written is not in memory either */
-    dev_t device;
-    ino_t inode;
-    haddr_t end_allocated, end; /* as libhdf5 knows them */
-    haddr_t written;            /* the end of the file itself, before an error */
+    haddr_t written;     /* the end of the file itself, before an error */
     kept *first, **last;
 };
 
@@ -50,23 +44,15 @@ static H5FD_t *open_file(const char *name, unsigned flags, hid_t access, haddr_t
     (void)name, (void)flags, (void)access, (void)max;
     if (!file || file->is_open)
         return NULL;
-    memset(&file->base, 0, sizeof file->base); /* libhdf5 opens a new file twice */
+    memset(&file->vfd.base, 0, sizeof file->vfd.base); /* libhdf5 opens a new file twice */
     file->is_open = 1;
-    return &file->base;
+    return &file->vfd.base;
 }
 
 static herr_t close_file(H5FD_t *base)
 {
     ((gm_output_vfd *)base)->is_open = 0;
     return 0;
-}
-
-static int compare_files(const H5FD_t *a, const H5FD_t *b)
-{
-    const gm_output_vfd *x = (const gm_output_vfd *)a, *y = (const gm_output_vfd *)b;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return x->inode < y->inode ? -1 : x->inode > y->inode;
 }
 
 /* Those of libhdf5's own driver that decide where things lie in the file. With others libhdf5 looks for the file by its
@@ -77,25 +63,6 @@ static herr_t query(const H5FD_t *base, unsigned long *features)
     *features = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
                 H5FD_FEAT_AGGREGATE_SMALLDATA;
     return 0;
-}
-
-static haddr_t get_end_allocated(const H5FD_t *base, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const gm_output_vfd *)base)->end_allocated;
-}
-
-static herr_t set_end_allocated(H5FD_t *base, H5FD_mem_t type, haddr_t address)
-{
-    (void)type;
-    ((gm_output_vfd *)base)->end_allocated = address;
-    return 0;
-}
-
-static haddr_t get_end(const H5FD_t *base, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const gm_output_vfd *)base)->end;
 }
 
 /* Copies what of [address, address + bytes) is in memory. Later writes replace earlier ones. */
@@ -152,8 +119,8 @@ static herr_t write_file(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
         keep(file, type, address, bytes, buffer);
     else if (end > file->written)
         file->written = end;
-    if (end > file->end)
-        file->end = end;
+    if (end > file->vfd.end)
+        file->vfd.end = end;
     return 0;
 }
 
@@ -171,12 +138,12 @@ static herr_t truncate_file(H5FD_t *base, hid_t transfer, hbool_t closing)
 {
     gm_output_vfd *file = (gm_output_vfd *)base;
     (void)transfer, (void)closing;
-    if (!file->status && file->end != file->end_allocated) {
-        file->status = set_size(file, file->end_allocated);
+    if (!file->status && file->vfd.end != file->vfd.end_allocated) {
+        file->status = set_size(file, file->vfd.end_allocated);
         if (!file->status)
-            file->written = file->end_allocated;
+            file->written = file->vfd.end_allocated;
     }
-    file->end = file->end_allocated;
+    file->vfd.end = file->vfd.end_allocated;
     return 0;
 }
 
@@ -192,11 +159,11 @@ static const H5FD_class_t driver = {
     .fc_degree = H5F_CLOSE_STRONG,
     .open = open_file,
     .close = close_file,
-    .cmp = compare_files,
+    .cmp = gm_vfd_compare,
     .query = query,
-    .get_eoa = get_end_allocated,
-    .set_eoa = set_end_allocated,
-    .get_eof = get_end,
+    .get_eoa = gm_vfd_end_allocated,
+    .set_eoa = gm_vfd_set_end_allocated,
+    .get_eof = gm_vfd_end,
     .read = read_file,
     .write = write_file,
     .truncate = truncate_file,
@@ -235,11 +202,11 @@ static int look(gm_output_vfd *file)
     struct stat st;
     if (fstat(file->bytes.fd, &st))
         return gm_fail(GM_EOUTPUT, "%s: its size cannot be determined: %s", file->bytes.title, strerror(errno));
-    file->device = st.st_dev;
-    file->inode = st.st_ino;
+    file->vfd.device = st.st_dev;
+    file->vfd.inode = st.st_ino;
     if (file->is_new)
         return st.st_size > 0 ? set_size(file, 0) : GM_OK;
-    file->end = file->written = (haddr_t)st.st_size;
+    file->vfd.end = file->written = (haddr_t)st.st_size;
     return GM_OK;
 }
 
