@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "base/stop.h"
 #include "io/write/record.h"
 
 static const int64_t slice = INT64_C(64) << 20;
@@ -81,12 +82,12 @@ int gm_output_allocate(const gm_output_record *record)
     int fd = record->descriptor, why = 0, status = GM_OK;
     if (record->space == 0)
         return GM_OK;
-    for (int64_t at = record->offset[0] + slice; at < record->space && !why; at += slice)
+    for (int64_t at = record->offset[0] + slice; at < record->space && !why && !status; at += slice) {
         why = gm_space_allocate(fd, at, gm_min(at + slice, record->space));
-    if (why) {
-        status = fail(record, strerror(why));
-        mark_failed(fd);
+        status = why ? fail(record, strerror(why)) : gm_stop_status();
     }
+    if (status)
+        mark_failed(fd);
     return status;
 }
 
@@ -115,6 +116,8 @@ int gm_space_wait(const gm_output_record *record, int fd, int64_t end, gm_space_
     while (!status && seen->end < end) {
         pthread_mutex_lock(&seen->checking);
         if (seen->end < end)
+            status = gm_stop_status();
+        if (seen->end < end && !status)
             status = look(record, fd, end, seen);
         pthread_mutex_unlock(&seen->checking);
     }
