@@ -38,6 +38,18 @@ static int fail(const gm_output_record *record, const char *why)
     return gm_fail(GM_EOUTPUT, "%s: no space for %s: %s", record->file, gm_size_format(bytes, needed), why);
 }
 
+/* In slices, until one fails (*why) or a signal comes. */
+static int allocate(int fd, int64_t from, int64_t to, int *why)
+{
+    int status = GM_OK;
+    *why = 0;
+    for (int64_t at = from; at < to && !*why && !status; at += slice) {
+        *why = gm_space_allocate(fd, at, gm_min(at + slice, to));
+        status = gm_stop_status();
+    }
+    return status;
+}
+
 /* Is the dataset the last thing in the file? Then truncation at its begin removes nothing else. */
 static int ends_with_data(const gm_output_record *record, int64_t size)
 {
@@ -48,6 +60,7 @@ static int ends_with_data(const gm_output_record *record, int64_t size)
 int gm_space_prepare(gm_output_record *record, int fd)
 {
     struct stat st;
+    int status = GM_OK;
     record->space = 0;
     if (record->strategy == GM_WRITE_PLAIN)
         return GM_OK;
@@ -60,13 +73,13 @@ int gm_space_prepare(gm_output_record *record, int fd)
         else if (why == EOPNOTSUPP && ftruncate(fd, st.st_size))
             why = errno;
     } else if (!why) {
-        why = gm_space_allocate(fd, 0, st.st_size);
+        status = allocate(fd, 0, st.st_size, &why);
     }
     if (why == EOPNOTSUPP) {
         record->strategy = GM_WRITE_PLAIN;
         why = 0;
     }
-    return why ? fail(record, strerror(why)) : GM_OK;
+    return why ? fail(record, strerror(why)) : status;
 }
 
 /* Without such a bit: an empty file. */
@@ -79,15 +92,14 @@ static void mark_failed(int fd)
 
 int gm_output_allocate(const gm_output_record *record)
 {
-    int fd = record->descriptor, why = 0, status = GM_OK;
+    int why;
     if (record->space == 0)
         return GM_OK;
-    for (int64_t at = record->offset[0] + slice; at < record->space && !why && !status; at += slice) {
-        why = gm_space_allocate(fd, at, gm_min(at + slice, record->space));
-        status = why ? fail(record, strerror(why)) : gm_stop_status();
-    }
+    int status = allocate(record->descriptor, record->offset[0] + slice, record->space, &why);
+    if (why)
+        status = fail(record, strerror(why));
     if (status)
-        mark_failed(fd);
+        mark_failed(record->descriptor);
     return status;
 }
 

@@ -70,8 +70,11 @@ def make_nested():
             f.create_virtual_dataset("d", layout)
 
 
-# What is signalled: its title, how its input is made, the command, when (seconds from its start), and whether it may
-# end by itself before.
+# A file system that takes long to allocate space.
+SLOW_SPACE = gm.fault("space:*:0:delay=60") if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else {}
+
+# Each phase: its title, how its input is made, the command, when (seconds from its start), and whether it may end by
+# itself before.
 PHASES = [
     ("the start", make_matrices, "matmul ab.h5 -o out.h5", (0.03, 0.06, 0.1, 0.15, 0.2), False),
     ("a product", make_endless, "matmul endless.h5 -o out.h5 --host-memory 200M", (0.6, 1.2), False),
@@ -81,6 +84,7 @@ PHASES = [
     ("opening a FIFO for a reduction", make_fifo, "reduce link.h5:/d", (0.5,), True),
     ("nested groups", make_groups, "info deep.h5", (0.3, 0.6), True),
     ("nested virtual datasets", make_nested, "reduce l3.h5", (0.3, 1), True),
+    ("space for an output", make_nothing, "gen matrices out.h5 --size 14000 --type f32 --no-sync", (0.5, 1), not SLOW_SPACE),
     ("a benchmark", make_nothing, "bench matmul --json out.json", (0.5, 1.5), False),
 ]
 
@@ -88,7 +92,7 @@ PHASES = [
 def stopped(title, arguments, after, may_end, number, ranks=1, only=None):
     """A signal to mpirun or the program; only: to this rank alone."""
     before = gm.state()
-    command = gm.command_line(arguments + " --device cpu", ranks, 60)
+    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=SLOW_SPACE if title.startswith("space") else None)
     if only is not None:
         command.insert(-len(gm.words(arguments)) - 3, gm.wrapper("named", 'echo $$ >"pid.$rank"; exec "$program" "$@"'))
         del command[command.index(gm.PROGRAM)]
