@@ -115,6 +115,13 @@ GM_HD double gm_minus_log(double v)
     return 0 - (k * ln2_high + (2 * s + low)); /* of 1: +0 */
 }
 
+/* Finite, and as large as the limit. */
+GM_HD int gm_reaches(double v, double limit)
+{
+    int above = v >= limit, below = v <= -limit, finite = v - v == 0;
+    return (above | below) & finite;
+}
+
 /* By kind: the element between the limits, the element for NaN, and whether a value overflows. Where another value
  * takes the place of an integer's value, that is made 0 before its conversion: it may not fit. */
 #define GM_INNER_UNSIGNED(ctype, bytes, v) (gm_raw##bytes)(ctype)(v)
@@ -126,11 +133,9 @@ GM_HD double gm_minus_log(double v)
 #define GM_OVERFLOWS_UNSIGNED(bytes, digits, v) 0
 #define GM_OVERFLOWS_SIGNED(bytes, digits, v) 0
 /* Finite, and infinite in the type of out. A type with the digits of v has its range too. */
-#define GM_OVERFLOWS_FLOAT(bytes, digits, v)                                                                       \
-    ((digits) >= (sizeof(v) == sizeof(double) ? 53 : 24) ? 0                                                       \
-                                                         : (((double)(v) >= gm_format_overflow(bytes, digits)) |   \
-                                                            ((double)(v) <= -gm_format_overflow(bytes, digits))) & \
-                                                               ((v) - (v) == 0))
+#define GM_OVERFLOWS_FLOAT(bytes, digits, v)                 \
+    ((digits) >= (sizeof(v) == sizeof(double) ? 53 : 24) ? 0 \
+                                                         : gm_reaches((double)(v), gm_format_overflow(bytes, digits)))
 
 #define GM_STORE(real, id, ctype, kind, bytes, digits)                                                             \
     GM_HD gm_raw##bytes gm_store_##real##_##id(real v, real lo, real hi, gm_raw##bytes below, gm_raw##bytes above) \
