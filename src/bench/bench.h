@@ -6,6 +6,7 @@
  *   sizes.c     buffer sizes, and the cache states to measure them in
  *   data.c      random data, transfers, and the error of a product
  *   table.c     rows of results: as a table, as JSON, as CSV
+ *   compare.c   the results of two runs, side by side
  *   NAME.c      the test NAME (file_NAME.c: a part of the test file)
  *
  * To add a test: a source file with a function of type gm_bench_test, and its line in benches.def.
@@ -173,5 +174,9 @@ int gm_bench_files_open(gm_bench *bench);
 int gm_bench_files_check(gm_bench *bench, const gm_file_list *sources);
 int gm_bench_files_write(gm_bench *bench);
 void gm_bench_files_close(gm_bench *bench);
+
+/* Prints the change of each rate between two files of --json, and a verdict. *slower: the number of rates that became
+ * less, beyond the noise. GM_EINPUT, GM_EOUTPUT. */
+int gm_bench_compare(const char *old_file, const char *new_file, int *slower);
 
 #endif

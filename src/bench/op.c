@@ -1,4 +1,5 @@
-/* bench - measures the device: a table of tests (benches.def), on rank 0; the other ranks wait. */
+/* bench - measures the device: a table of tests (benches.def), on rank 0; the other ranks wait. Or compares the results
+ * of two runs. */
 #include "base/log.h"
 #include "io/describe/describe.h"
 #include "io/write/output.h"
@@ -116,11 +117,36 @@ static int measure(gm_job *job, const choice choices[TESTS])
     return status;
 }
 
+/* bench compare OLD NEW: rank 0 alone. */
+static int compare_all(gm_run *run)
+{
+    gm_job *job = run->job;
+    const gm_options *o = job->options;
+    int slower = 0, status = GM_OK;
+    if (o->operand_count != 3)
+        status = gm_fail(GM_EUSAGE, "bench compare expects two files of bench --json, OLD and NEW");
+    else if (o->json || o->csv || o->shapes || o->output)
+        status = gm_fail(GM_EUSAGE, "bench compare takes no --%s",
+                         o->json     ? "json"
+                         : o->csv    ? "csv"
+                         : o->shapes ? "shapes"
+                                     : "output");
+    else if (job->ranks->rank == 0)
+        status = gm_bench_compare(o->operands[1], o->operands[2], &slower);
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(&slower, sizeof slower));
+    run->outcome = slower ? GM_DIFFER : GM_OK;
+    return status;
+}
+
 static int run_all(gm_run *run)
 {
     gm_job *job = run->job;
     choice choices[TESTS];
     int leading = job->ranks->rank == 0;
+    if (job->options->operand_count > 0 && strcmp(job->options->operands[0], "compare") == 0)
+        return compare_all(run);
     int status = gm_job_agree_all(job, choose(job->options, choices));
     if (!status && job->options->list)
         return gm_job_agree_all(job, leading ? list() : GM_OK);

@@ -65,6 +65,46 @@ for device in gm.devices():
     gm.ok(all(row["ratio_limit"] for row in rows if row["variant"] == "min max sum sumsq"),
           f"{device}: the limit of reductions is a plain read", rows)
 
+# --- Two runs ---
+
+def results_file(name, rates, device="GPU A", spread=0.01, **more):
+    """Rates of bench copy by variant."""
+    rows = [{"test": "copy", "variant": variant, "shape": "1 MiB", "cache": "warm", "rate": rate, "unit": "GB/s", "spread": spread,
+             "threads": None} for variant, rate in rates.items()]
+    with open(name, "w") as file:
+        json.dump({"schema": "gpumem.bench/1", "device": {"name": device}, "rows": rows} | more, file)
+
+
+def verdicts(ran):
+    return {line.split()[1]: line.split("%")[-1].split("-  ")[-1].strip() for line in ran.out.splitlines()[1:] if line.startswith("copy ")}
+
+
+results_file("old.json", {"a": 100, "b": 100, "c": 100, "d": 100, "e": 0, "f": 5})
+for name, rates, spread, code, want in (
+        ("a loss", {"a": 97, "b": 98.1, "c": 101.9, "d": 103}, 0.01, 1, {"a": "slower", "b": "the same", "c": "the same", "d": "faster"}),
+        ("no loss", {"a": 98.1, "d": 103, "e": 3}, 0.01, 0, {"a": "the same", "d": "faster", "e": "not comparable"}),
+        ("a loss within the noise", {"a": 85}, 0.1, 0, {"a": "the same"}), ("a loss beyond the noise", {"a": 79}, 0.1, 1, {"a": "slower"}),
+        ("other rows", {"new": 1}, 0.01, 0, {"new": "new", "a": "gone"})):
+    results_file("new.json", rates, spread=spread)
+    for ranks in (1, 2) if name == "a loss" else (1,):
+        ran = gm.run("bench compare old.json new.json", ranks)
+        got = verdicts(ran)
+        gm.ok(ran.code == code and want.items() <= got.items() and len(got) == len({*rates, "a", "b", "c", "d", "e", "f"}),
+              f"bench compare: {name}, {ranks} ranks", ran, got)
+results_file("new.json", {"a": 100}, "GPU B")
+ran = gm.run("bench compare old.json new.json")
+gm.ok(ran.code == 0 and "GPU A, GPU B" in ran.err, "bench compare: other devices are named", ran)
+with open("bad.json", "w") as file:
+    file.write("{")
+results_file("other.json", {}, schema="gpumem.report/1")
+results_file("odd.json", {"a\x1b[31m": "fast", "b": None}, rows=[1, "x", {"test": 3}])
+for words, code, pattern in (("old.json bad.json", 3, "bad.json.*line 1"), ("none.json old.json", 3, "none.json"), ("old.json other.json", 3, "other.json.*--json"),
+                             ("old.json", 2, "OLD and NEW"), ("old.json old.json old.json", 2, "OLD and NEW"), ("old.json old.json --csv x.csv", 2, "--csv")):
+    ran = gm.run(f"bench compare {words}")
+    gm.ok(not gm.faults_of_refusal(ran, code, pattern), f"bench compare {words}: refused ({code})", ran)
+ran = gm.run("bench compare old.json odd.json")
+gm.ok(ran.code == 0 and "\x1b" not in ran.out, "bench compare: rows that bench does not write", ran)
+
 ran = gm.run("bench copy --shapes 64K --device cpu", ranks=2)
 gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 and "rank 0" in ran.err, "two ranks: one measures", ran)
 

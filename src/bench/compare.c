@@ -1,0 +1,131 @@
+/* bench compare - the results of two runs of bench (--json), line by line: the change of each rate, and a verdict. A
+ * change counts when it is larger than the noise: the larger of 2 % and of twice the larger spread. */
+#include "base/log.h"
+#include "base/text/escape.h"
+#include "src/bench/bench.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+enum { KEYS = 4, CELL = 4 * GM_BENCH_TEXT };
+
+static const double least_noise = 0.02, spreads = 2;
+static const char *const keys[KEYS] = {"test", "variant", "shape", "cache"}; /* of a row: all of them, and `threads` */
+
+static int load(const char *file, json_t **root)
+{
+    json_error_t error;
+    *root = json_load_file(file, 0, &error);
+    if (!*root && error.line <= 0)
+        return gm_fail(GM_EINPUT, "%s", error.text); /* names the file */
+    if (!*root)
+        return gm_fail(GM_EINPUT, "%s: is no JSON: line %d: %s", file, error.line, error.text);
+    const char *schema = json_string_value(json_object_get(*root, "schema"));
+    if (!schema || strcmp(schema, "gpumem.bench/1") != 0 || !json_is_array(json_object_get(*root, "rows")))
+        return gm_fail(GM_EINPUT, "%s: holds no results of bench, expected a file of bench --json", file);
+    return GM_OK;
+}
+
+static const char *text_of(const json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    return text ? text : "";
+}
+
+static double number_of(const json_t *row, const char *key)
+{
+    return json_number_value(json_object_get(row, key)); /* 0: not a number */
+}
+
+static int are_alike(const json_t *a, const json_t *b)
+{
+    for (int k = 0; k < KEYS; k++)
+        if (strcmp(text_of(a, keys[k]), text_of(b, keys[k])) != 0)
+            return 0;
+    return number_of(a, "threads") == number_of(b, "threads");
+}
+
+static const json_t *find(const json_t *rows, const json_t *row)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach (rows, i, other)
+        if (are_alike(other, row))
+            return other;
+    return NULL;
+}
+
+static const char *cell(const json_t *row, const char *key, char text[CELL])
+{
+    return gm_escape_line(text_of(row, key), text, CELL);
+}
+
+static void print_line(const json_t *row, double old, double new, double noise, const char *verdict)
+{
+    char text[KEYS + 1][CELL], change[16], least[16];
+    for (int k = 0; k < KEYS; k++)
+        cell(row, keys[k], text[k]);
+    snprintf(change, sizeof change, old > 0 && new > 0 ? "%+.2f %%" : "-", 100 * (new / old - 1));
+    snprintf(least, sizeof least, old > 0 && new > 0 ? "%.2f %%" : "-", 100 * noise);
+    printf("%-9s %-20s %-20s %-5s %10.3f %10.3f %-7s %9s %8s  %s\n", text[0], text[1], text[2], text[3], old, new,
+           cell(row, "unit", text[KEYS]), change, least, verdict);
+}
+
+/* Returns whether the rate has become less. */
+static int compare_row(const json_t *old, const json_t *new)
+{
+    double before = old ? number_of(old, "rate") : 0, now = number_of(new, "rate");
+    double noise = fmax(least_noise, spreads * fmax(old ? number_of(old, "spread") : 0, number_of(new, "spread")));
+    if (before <= 0 || now <= 0 || strcmp(text_of(old, "unit"), text_of(new, "unit")) != 0) {
+        print_line(new, before, now, noise, old ? "not comparable" : "new");
+        return 0;
+    }
+    double change = now / before - 1;
+    print_line(new, before, now, noise, change < -noise ? "slower" : change > noise ? "faster" : "the same");
+    return change < -noise;
+}
+
+static void warn_of_devices(const json_t *old, const json_t *new)
+{
+    char a[CELL], b[CELL];
+    const json_t *before = json_object_get(old, "device"), *now = json_object_get(new, "device");
+    if (strcmp(text_of(before, "name"), text_of(now, "name")) != 0)
+        gm_warn("the results are of different devices: %s, %s", cell(before, "name", a), cell(now, "name", b));
+}
+
+static void compare(const json_t *old, const json_t *new, int *slower)
+{
+    const json_t *before = json_object_get(old, "rows"), *now = json_object_get(new, "rows");
+    size_t i, compared = 0;
+    json_t *row;
+    warn_of_devices(old, new);
+    printf("%-9s %-20s %-20s %-5s %10s %10s %-7s %9s %8s  %s\n", "test", "variant", "shape", "cache", "old", "new",
+           "unit", "change", "noise", "verdict");
+    *slower = 0;
+    json_array_foreach (now, i, row) {
+        const json_t *other = find(before, row);
+        compared += other != NULL;
+        *slower += compare_row(other, row);
+    }
+    json_array_foreach (before, i, row)
+        if (!find(now, row))
+            print_line(row, number_of(row, "rate"), 0, least_noise, "gone");
+    printf("%zu compared, %d slower\n", compared, *slower);
+}
+
+int gm_bench_compare(const char *old_file, const char *new_file, int *slower)
+{
+    json_t *old = NULL, *new = NULL;
+    *slower = 0;
+    int status = load(old_file, &old);
+    if (!status)
+        status = load(new_file, &new);
+    if (!status) {
+        compare(old, new, slower);
+        status = gm_stdout_flush();
+    }
+    json_decref(old);
+    json_decref(new);
+    return status;
+}
