@@ -1,8 +1,10 @@
-/* bench.h - the harness of the tests of bench: timing, data, and a table of results. Rank 0 measures alone; nothing
- * here is collective. Functions return a gm_status.
+/* bench.h - the harness of the tests of bench: timing, data, and a table of results. All ranks run the same tests, each
+ * on its device; gm_bench_time() and gm_bench_add() are collective, and nothing else that a test calls. Functions
+ * return a gm_status.
  *
  *   op.c        the operation: chooses the tests and runs them
  *   harness.c   opens and closes the harness; times cases until the times are steady
+ *   ranks.c     ranks that measure together, and their results
  *   sizes.c     buffer sizes, and the cache states to measure them in
  *   data.c      random data, transfers, and the error of a product
  *   table.c     rows of results: as a table, as JSON, as CSV
@@ -69,6 +71,10 @@ typedef struct gm_bench_row {
     double max_error, mean_error; /* relative; -1: does not apply */
     int64_t leaf, tile;           /* of the program's own product; 0: does not apply */
     int threads;                  /* processor threads that move the bytes; 0: does not apply */
+    int ranks;                    /* that measured it; timing.median is the median over them */
+    double fastest, slowest;      /* of several ranks: their extreme medians */
+    int slow_rank;
+    char slow_host[GM_HOST_MAX];
     gm_bench_published published;
 } gm_bench_row;
 
@@ -80,10 +86,13 @@ typedef struct gm_bench {
     const gm_measure_ops *measure;
     gm_device *device;
     gm_queue *queue;
-    gm_event **events;   /* pairs of start and end */
-    double *seconds;     /* [GM_BENCH_CASES][repetitions] */
-    int64_t cache_bytes; /* size of the last-level cache of the device */
-    void *flush;         /* device memory, zeros */
+    gm_event **events;            /* pairs of start and end */
+    double *seconds;              /* [GM_BENCH_CASES][repetitions] */
+    int is_alone;                 /* the test runs on rank 0, the other ranks wait */
+    int has_failed;               /* all ranks know of a failure */
+    int64_t cache_bytes;          /* size of the last-level cache of the device, the largest of all ranks' */
+    int64_t device_cap, host_cap; /* bytes that a rank may allocate, the smallest of all ranks' */
+    void *flush;                  /* device memory, zeros */
     size_t flush_bytes;
     void *staging; /* [GM_BENCH_STAGING] pinned; NULL on a device that addresses host memory */
     gm_bench_row *rows;
@@ -98,14 +107,14 @@ typedef int gm_bench_test(gm_bench *bench);
 #undef GM_BENCH
 
 /* Opens the harness on the device of the job; the caller closes it, also after a failure. */
-int gm_bench_open(gm_job *job, gm_bench *bench);
+int gm_bench_open_all(gm_job *job, gm_bench *bench);
 void gm_bench_close(gm_bench *bench);
 
 /* Notes that the device does not support the test that runs. Returns GM_OK, so that the next test follows. */
 int gm_bench_skip(const gm_bench *bench);
 
 /* Times up to GM_BENCH_CASES cases in turn, after one untimed call of each. flush: the caches are flushed before each
- * repetition. GM_ESTOPPED after a signal. */
+ * repetition. GM_ESTOPPED after a signal. Collective: all ranks begin together. */
 int gm_bench_time(gm_bench *bench, const gm_bench_case *cases, int count, int flush, gm_bench_timing *timings);
 
 /* Median and spread of the seconds of all repetitions, in the order in which they were made. */
@@ -113,6 +122,21 @@ void gm_bench_summarize(const double *seconds, int repetitions, gm_bench_timing 
 
 /* Bytes that may still be allocated on the device. */
 int64_t gm_bench_room(const gm_bench *bench);
+
+/* --- Ranks --- */
+
+/* Where ranks meet. */
+typedef enum gm_bench_point { GM_BENCH_TIMES, GM_BENCH_ADDS, GM_BENCH_ENDS } gm_bench_point;
+
+/* All ranks are at the same point, with this status: returns the agreed one. After a failure that all ranks know the
+ * rank's own. Collective, unless the test runs on rank 0 alone. */
+int gm_bench_meet_all(gm_bench *bench, gm_bench_point point, int status);
+
+/* Gives all ranks the same limits, so that they choose the same sizes. Collective. */
+int gm_bench_level_all(gm_bench *bench);
+
+/* The results of all ranks, into the row of rank 0. Collective, likewise. */
+int gm_bench_gather_all(gm_bench *bench, gm_bench_row *row);
 
 /* --- Sizes --- */
 
@@ -165,7 +189,7 @@ int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, cons
 gm_bench_row gm_bench_row_make(const gm_bench *bench, const char *variant, const char *kernel, gm_cache_state cache,
                                const gm_bench_timing *timing);
 
-/* Appends a row and prints it on standard output. GM_EOUTPUT. */
+/* Appends a row and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
 int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
 
 /* The files of --json and --csv: opened before anything is measured, checked against the files that the tests read

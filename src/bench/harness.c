@@ -27,9 +27,9 @@ static const int64_t usual_cache = 64 << 20; /* if the device reports no size, a
 
 int64_t gm_bench_room(const gm_bench *bench)
 {
-    int64_t room = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE);
+    int64_t room = bench->device_cap - gm_memory_used(GM_DEVICE);
     if (bench->ops->unified)
-        room = gm_min(room, gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST));
+        room = gm_min(room, bench->host_cap - gm_memory_used(GM_HOST));
     return gm_max(room, 0);
 }
 
@@ -45,16 +45,9 @@ static int open_events(gm_bench *bench)
     return status;
 }
 
-int gm_bench_open(gm_job *job, gm_bench *bench)
+/* Queue, events, and the memory that all tests share. */
+static int prepare(gm_bench *bench)
 {
-    bench->job = job;
-    bench->ops = job->ops;
-    bench->measure = job->ops->measure;
-    bench->device = job->device;
-    if (!bench->measure)
-        return gm_fail(GM_EDEVICE, "bench: not supported on a device of kind %s", job->ops->kind);
-    bench->cache_bytes = job->info.l2_bytes > 0 && !job->ops->unified ? job->info.l2_bytes
-                                                                      : gm_max(job->info.l2_bytes, usual_cache);
     bench->flush_bytes = (size_t)gm_min(FLUSH_TIMES * bench->cache_bytes, gm_bench_room(bench) / 8 / 16 * 16);
     if ((int64_t)bench->flush_bytes < 2 * bench->cache_bytes)
         gm_note("bench: the buffer that flushes the caches is smaller than twice the cache; cold figures may be partly "
@@ -71,6 +64,20 @@ int gm_bench_open(gm_job *job, gm_bench *bench)
     if (!status)
         status = bench->ops->queue_sync(bench->queue);
     return status;
+}
+
+int gm_bench_open_all(gm_job *job, gm_bench *bench)
+{
+    bench->job = job;
+    bench->ops = job->ops;
+    bench->measure = job->ops->measure;
+    bench->device = job->device;
+    if (!bench->measure) /* all ranks have devices of one kind */
+        return gm_fail(GM_EDEVICE, "bench: not supported on a device of kind %s", job->ops->kind);
+    bench->cache_bytes = job->info.l2_bytes > 0 && !job->ops->unified ? job->info.l2_bytes
+                                                                      : gm_max(job->info.l2_bytes, usual_cache);
+    int status = gm_bench_level_all(bench);
+    return status ? status : gm_job_agree_all(job, prepare(bench));
 }
 
 int gm_bench_skip(const gm_bench *bench)
@@ -211,6 +218,7 @@ int gm_bench_time(gm_bench *bench, const gm_bench_case *cases, int count, int fl
     if (flush && !bench->measure->flush)
         return gm_fail(GM_EINTERNAL, "bench: a device of kind %s cannot flush its caches", bench->ops->kind);
     int status = warm_up(bench, cases, count, flush, timings);
+    status = gm_bench_meet_all(bench, GM_BENCH_TIMES, status);
     double from = gm_clock();
     for (int done = 0, going = 1; going && !status;) {
         status = gm_stop_status();

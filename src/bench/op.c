@@ -1,5 +1,5 @@
-/* bench - measures the device: a table of tests (benches.def), on rank 0; the other ranks wait. Or compares the results
- * of two runs. */
+/* bench - measures the devices: a table of tests (benches.def), on all ranks, those of files on rank 0. Or compares the
+ * results of two runs. */
 #include "base/log.h"
 #include "io/describe/describe.h"
 #include "io/write/output.h"
@@ -88,32 +88,48 @@ static int check_files(gm_bench *bench, const choice choices[TESTS])
     return status;
 }
 
+/* A test with an argument, which reads and writes files, runs on rank 0 alone. */
+static int run_test_all(gm_bench *bench, int test, const char *argument)
+{
+    int leading = bench->job->ranks->rank == 0;
+    bench->test = tests[test].name;
+    bench->argument = argument;
+    bench->is_alone = tests[test].argument != NULL;
+    if (bench->is_alone)
+        return gm_job_agree_all(bench->job, leading ? tests[test].run(bench) : GM_OK);
+    return gm_bench_meet_all(bench, GM_BENCH_ENDS, tests[test].run(bench));
+}
+
 static int measure_all(gm_bench *bench, const choice choices[TESTS])
 {
     gm_job *job = bench->job;
-    printf("%s: %s, %s\n", job->ranks->host, job->info.kind, job->info.name);
-    int status = gm_bench_open(job, bench);
-    for (int i = 0; i < TESTS && !status; i++) {
-        bench->test = tests[i].name;
-        bench->argument = choices[i].argument;
+    int status = gm_bench_open_all(job, bench);
+    for (int i = 0; i < TESTS && !status; i++)
         if (choices[i].wanted)
-            status = tests[i].run(bench);
-    }
-    if (!status)
-        status = gm_bench_files_write(bench);
-    gm_bench_close(bench);
+            status = run_test_all(bench, i, choices[i].argument);
     return status;
 }
 
-static int measure(gm_job *job, const choice choices[TESTS])
+static int prepare_files(gm_bench *bench, const choice choices[TESTS])
+{
+    gm_job *job = bench->job;
+    printf("%s: %s, %s\n", job->ranks->host, job->info.kind, job->info.name);
+    int status = gm_bench_files_open(bench);
+    return status ? status : check_files(bench, choices);
+}
+
+static int bench_all(gm_job *job, const choice choices[TESTS])
 {
     gm_bench bench = {.job = job};
-    int status = gm_bench_files_open(&bench);
-    if (!status)
-        status = check_files(&bench, choices);
+    int leading = job->ranks->rank == 0;
+    int status = gm_job_agree_all(job, leading ? prepare_files(&bench, choices) : GM_OK);
     if (!status)
         status = measure_all(&bench, choices);
-    gm_bench_files_close(&bench);
+    if (!status)
+        status = gm_job_agree_all(job, leading ? gm_bench_files_write(&bench) : GM_OK);
+    if (leading)
+        gm_bench_files_close(&bench);
+    gm_bench_close(&bench);
     return status;
 }
 
@@ -150,9 +166,7 @@ static int run_all(gm_run *run)
     int status = gm_job_agree_all(job, choose(job->options, choices));
     if (!status && job->options->list)
         return gm_job_agree_all(job, leading ? list() : GM_OK);
-    if (!status && job->ranks->size > 1)
-        gm_note("bench measures the device of rank 0; the other ranks wait");
-    return status ? status : gm_job_agree_all(job, leading ? measure(job, choices) : GM_OK);
+    return status ? status : bench_all(job, choices);
 }
 
 const gm_operation gm_op_bench = {.run_all = run_all};

@@ -42,6 +42,10 @@ static void print_row(const gm_bench_row *r, int first)
            cache_names[r->cache], 1e3 * r->timing.median, 100 * r->timing.spread, r->timing.repetitions,
            rate(r) / r->unit.scale, r->unit.name, format_ratio(limit, rate(r), r->limit),
            format_ratio(rival, rate(r), r->rival), format_error(most, r->max_error), format_error(mean, r->mean_error));
+    if (r->ranks > 1)
+        printf("%-9s   %d ranks, %.3f to %.3f %s, the slowest is rank %d on %s\n", "", r->ranks,
+               r->work / r->slowest / r->unit.scale, r->work / r->fastest / r->unit.scale, r->unit.name, r->slow_rank,
+               r->slow_host);
     if (r->published.rate > 0)
         printf("%-9s %-20s %-20s %-5s %12s %7s %5s %10.5f %-7s %8s %8s %9s %9s\n", "", "  published", "", "", "", "",
                "", r->published.rate / r->unit.scale, r->unit.name, "", "", format_error(most, r->published.max_error),
@@ -62,7 +66,8 @@ gm_bench_row gm_bench_row_make(const gm_bench *bench, const char *variant, const
     return row;
 }
 
-int gm_bench_add(gm_bench *bench, const gm_bench_row *row)
+/* Rank 0. */
+static int append(gm_bench *bench, const gm_bench_row *row)
 {
     if (bench->row_count == bench->row_room) {
         int room = 2 * bench->row_room + 16;
@@ -75,6 +80,13 @@ int gm_bench_add(gm_bench *bench, const gm_bench_row *row)
     bench->rows[bench->row_count] = *row;
     print_row(row, bench->row_count++ == 0);
     return gm_stdout_flush();
+}
+
+int gm_bench_add(gm_bench *bench, const gm_bench_row *row)
+{
+    gm_bench_row all = *row;
+    int status = gm_bench_gather_all(bench, &all);
+    return status || bench->job->ranks->rank != 0 ? status : append(bench, &all);
 }
 
 static json_t *known(double value, int is_known)
@@ -96,6 +108,14 @@ static json_t *row_object(const gm_bench_row *r)
         known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0), "mean_error",
         known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile, "threads",
         r->threads > 0 ? json_integer(r->threads) : json_null());
+}
+
+/* The extremes of several ranks. */
+static json_t *ranks_object(const gm_bench_row *r)
+{
+    double scale = r->unit.scale;
+    return json_pack("{s:i, s:f, s:f, s:i, s:s}", "count", r->ranks, "rate_min", r->work / r->slowest / scale,
+                     "rate_max", r->work / r->fastest / scale, "slowest", r->slow_rank, "slowest_host", r->slow_host);
 }
 
 static json_t *device_object(const gm_device_info *d)
@@ -123,6 +143,8 @@ static json_t *compose(const gm_bench *bench)
                                 json_pack("{s:f, s:o, s:o}", "rate", published->rate / bench->rows[i].unit.scale,
                                           "max_error", known(published->max_error, published->max_error >= 0),
                                           "mean_error", known(published->mean_error, published->mean_error >= 0)));
+        if (bench->rows[i].ranks > 1)
+            json_object_set_new(row, "ranks", ranks_object(&bench->rows[i]));
         json_array_append_new(rows, row);
     }
     return json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o}", "schema", "gpumem.bench/1", "date", date,

@@ -105,8 +105,21 @@ for words, code, pattern in (("old.json bad.json", 3, "bad.json.*line 1"), ("non
 ran = gm.run("bench compare old.json odd.json")
 gm.ok(ran.code == 0 and "\x1b" not in ran.out, "bench compare: rows that bench does not write", ran)
 
-ran = gm.run("bench copy --shapes 64K --device cpu", ranks=2)
-gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 and "rank 0" in ran.err, "two ranks: one measures", ran)
+# --- Several ranks ---
+
+ran = gm.run("bench copy --shapes 64K --device cpu --threads 1 --json r.json", ranks=3)
+with open("r.json") as file:
+    rows = json.load(file)["rows"]
+gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 == ran.out.count(" 3 ranks, ") and len(rows) == 4, "3 ranks measure together", ran)
+gm.ok(all(row["ranks"]["count"] == 3 and 0 < row["ranks"]["rate_min"] <= row["rate"] <= row["ranks"]["rate_max"] and 0 <= row["ranks"]["slowest"] < 3
+          and row["ranks"]["slowest_host"] for row in rows), "minimum, median and maximum over ranks, and the slowest", rows)
+if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
+    bad = []
+    for spec in ("malloc:1+:1", "malloc:12+:1", "malloc:20+:2"):
+        ran = gm.run("bench copy --shapes 64K --device cpu --threads 1 -q", 3, 60, environment=gm.fault(spec, start="init"))
+        faults = [fault for fault in gm.faults_of_refusal(ran, 5, "rank [12] on", 30) if "standard output" not in fault]
+        bad += [spec, *faults, ran] if faults and ran.code else []
+    gm.ok(not bad, "one rank lacks memory: all end (5)", *bad)
 
 for arguments, code, pattern in (
         ("bench nothing", 2, "'nothing'"), ("bench matmul --shapes 0", 2, "--shapes '0'"),
