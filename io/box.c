@@ -59,6 +59,29 @@ void gm_box_region(const gm_dataset *dataset, const gm_box *box, size_t pitch, g
     }
 }
 
+int gm_box_view(const gm_dataset *dataset, const int64_t *start, const int64_t *count, gm_region *region)
+{
+    const gm_selection *selection = &dataset->selection;
+    int64_t memory = (int64_t)gm_dtype_size(dataset->type);
+    int v = dataset->view_rank;
+    for (int d = dataset->rank - 1; d >= 0; d--) {
+        int64_t at = 0, extent = 1;
+        if (!selection->dropped[d]) {
+            v--;
+            at = start[v];
+            extent = count[v];
+            if (at < 0 || extent < 0 || extent > dataset->view[v] - at)
+                return 0;
+        }
+        region->start[d] = selection->start[d] + at * selection->step[d];
+        region->step[d] = selection->step[d];
+        region->count[d] = extent;
+        region->memory[d] = memory;
+        memory *= extent;
+    }
+    return 1;
+}
+
 int64_t gm_region_strides(const gm_dataset *dataset, const gm_region *region, gm_stride *dims)
 {
     int64_t first = 0, stride = (int64_t)gm_dtype_size(dataset->type);

@@ -36,6 +36,10 @@ typedef struct gm_region {
 /* The region of a box in memory with rows pitch bytes apart. */
 void gm_box_region(const gm_dataset *dataset, const gm_box *box, size_t pitch, gm_region *region);
 
+/* The region of count[v] elements from start[v] on in each dimension of the view, in C order in memory, without gaps.
+ * Returns 0 when they are not all inside the view. */
+int gm_box_view(const gm_dataset *dataset, const int64_t *start, const int64_t *count, gm_region *region);
+
 /* The strides of a region in the elements of its dataset, in C order: dims, outermost first, one for each dimension.
  * Returns the byte of its first element. */
 int64_t gm_region_strides(const gm_dataset *dataset, const gm_region *region, gm_stride *dims);

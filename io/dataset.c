@@ -47,8 +47,7 @@ char *gm_coordinates_format(int rank, const int64_t *at, char *text)
     return text;
 }
 
-/* Elements selected in one chunk along the v-th dimension that counts. */
-static int64_t view_unit(const gm_dataset *dataset, int v)
+int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v)
 {
     const gm_selection *s = &dataset->selection;
     int d = 0;
@@ -63,12 +62,12 @@ static int64_t view_unit(const gm_dataset *dataset, int v)
 
 int64_t gm_dataset_row_unit(const gm_dataset *dataset)
 {
-    return view_unit(dataset, 0);
+    return gm_dataset_view_unit(dataset, 0);
 }
 
 int64_t gm_dataset_col_unit(const gm_dataset *dataset)
 {
-    int64_t unit = view_unit(dataset, 1);
+    int64_t unit = gm_dataset_view_unit(dataset, 1);
     for (int d = 2; d < dataset->view_rank; d++)
         unit = gm_mul_sat(unit, dataset->view[d]);
     return unit;

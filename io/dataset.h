@@ -72,6 +72,9 @@ char *gm_coordinates_format(int rank, const int64_t *at, char *text);
 int64_t gm_dataset_row_unit(const gm_dataset *dataset);
 int64_t gm_dataset_col_unit(const gm_dataset *dataset);
 
+/* The same along dimension v of the view: elements selected in one chunk. */
+int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v);
+
 /* The selection as a matrix: its first dimension as rows, all the others as columns (1 row for a scalar, 1 column for a
  * vector). */
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols);

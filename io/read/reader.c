@@ -62,6 +62,11 @@ int gm_reader_is_parallel(const gm_dataset *dataset)
     return dataset->layout == GM_VIRTUAL ? !dataset->serial_sources : dataset->direct || dataset->raw_chunks;
 }
 
+static int read_region(gm_reader *reader, const gm_region *region, char *dst)
+{
+    return reader->sources ? gm_virtual_read(reader->sources, region, dst) : gm_plain_read(reader->plain, region, dst);
+}
+
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch)
 {
     const gm_dataset *dataset = &reader->dataset;
@@ -84,10 +89,17 @@ int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, in
         char *to = (char *)dst + (at - col) * size;
         gm_box_next(dataset, row, rows, at, end, &box);
         gm_box_region(dataset, &box, pitch, &region);
-        status = reader->sources ? gm_virtual_read(reader->sources, &region, to)
-                                 : gm_plain_read(reader->plain, &region, to);
+        status = read_region(reader, &region, to);
     }
     return status;
+}
+
+int gm_reader_read_box(gm_reader *reader, const int64_t *start, const int64_t *count, void *dst)
+{
+    gm_region region;
+    if (!gm_box_view(&reader->dataset, start, count, &region))
+        return gm_fail(GM_EINTERNAL, "%s: a box lies outside the selection", reader->title);
+    return read_region(reader, &region, dst);
 }
 
 int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst)

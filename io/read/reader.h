@@ -25,6 +25,10 @@ int gm_reader_is_parallel(const gm_dataset *dataset);
  * that calls, virtual datasets from their sources, everything else by H5Dread. GM_EINPUT on failure. */
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch);
 
+/* Reads a box of the selection, count[v] elements from start[v] on in each dimension v of its view, to consecutive
+ * elements of dst in C order. Chunks that the box has parts of are decoded once. Thread-safe; GM_EINPUT. */
+int gm_reader_read_box(gm_reader *reader, const int64_t *start, const int64_t *count, void *dst);
+
 /* Reads elements [first, first + count) of the selection, in C order, to consecutive elements of dst. Thread-safe;
  * GM_EINPUT. */
 int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst);

@@ -122,10 +122,48 @@ static void check_boxes(const shape *s)
     tap_ok(boxes_most <= 2 * gm_max(d.view_rank - 1, 1), "at most two boxes for each dimension");
 }
 
+/* A box of the view: each element of it, in C order, is where the selection has it. */
+static void check_view(const shape *s)
+{
+    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], elements = 1;
+    gm_region region;
+    gm_dataset d;
+    describe(s, &d);
+    for (int v = 0; v < d.view_rank; v++) {
+        start[v] = d.view[v] / 3;
+        count[v] = d.view[v] - start[v] - d.view[v] / 4;
+        elements *= count[v];
+    }
+    int wrong = !gm_box_view(&d, start, count, &region) || gm_region_elements(d.rank, &region) != elements;
+    for (int64_t e = 0; e < elements && !wrong; e++) {
+        int64_t flat = 0, step = 1, left = e, memory = 0, in_region = e, index = 0, stride = 1;
+        for (int v = d.view_rank - 1; v >= 0; v--) {
+            flat += (start[v] + left % count[v]) * step;
+            step *= d.view[v];
+            left /= count[v];
+        }
+        for (int i = d.rank - 1; i >= 0; i--) {
+            int64_t at = in_region % region.count[i];
+            in_region /= region.count[i];
+            memory += at * region.memory[i];
+            index += (region.start[i] + at * region.step[i]) * stride;
+            stride *= d.dims[i];
+        }
+        wrong = memory != 4 * e || index != place(&d, flat);
+    }
+    tap_ok(!wrong, "%s: a box of the view", s->name);
+    if (d.view_rank) {
+        count[d.view_rank - 1] = d.view[d.view_rank - 1] + 1 - start[d.view_rank - 1];
+        tap_ok(!gm_box_view(&d, start, count, &region), "%s: a box that ends outside", s->name);
+    }
+}
+
 int main(void)
 {
     check_rectangles();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         check_boxes(&shapes[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        check_view(&shapes[i]);
     return tap_done();
 }
