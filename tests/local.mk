@@ -31,6 +31,7 @@ GM_TESTS = \
 	tests/io/bench/benchmark \
 	tests/kernels/matmul/finish \
 	tests/kernels/move/flip \
+	tests/kernels/move/transpose \
 	tests/kernels/normalize/histogram \
 	tests/kernels/normalize/normalize \
 	tests/kernels/matmul/probe \
@@ -210,6 +211,7 @@ tests_io_bench_benchmark_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_bench_benchmark_SOURCES = tests/io/bench/benchmark.c tests/io/each.h
 tests_kernels_matmul_finish_SOURCES = tests/kernels/matmul/finish.c tests/kernels/each.h
 tests_kernels_move_flip_SOURCES = tests/kernels/move/flip.c tests/kernels/each.h
+tests_kernels_move_transpose_SOURCES = tests/kernels/move/transpose.c tests/kernels/each.h
 tests_kernels_normalize_histogram_SOURCES = tests/kernels/normalize/histogram.c tests/kernels/each.h
 tests_kernels_normalize_normalize_SOURCES = tests/kernels/normalize/normalize.c tests/kernels/each.h
 tests_kernels_matmul_probe_SOURCES = tests/kernels/matmul/probe.c tests/kernels/each.h
