@@ -143,14 +143,14 @@ static int read_range(void *context, const gm_piece *piece, gm_share share, void
     return gm_map_read(context, 0, piece->col, piece, share, host);
 }
 
-static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
+int gm_map_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     const gm_run *run = context;
     size_t bytes = (size_t)(piece->cols * run->shape.map.in);
     return run->job->ops->copy_in(in, slot->device, bytes, slot->host, bytes, bytes, 1);
 }
 
-static int from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
+int gm_map_from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
 {
     const gm_run *run = context;
     size_t bytes = (size_t)(piece->cols * run->shape.map.out);
@@ -170,9 +170,9 @@ static int run_range(gm_run *run)
     gm_program program = {.context = run,
                           .next = next,
                           .read = own->read ? own->read : read_range,
-                          .to_device = own->to_device ? own->to_device : to_device,
+                          .to_device = own->to_device ? own->to_device : gm_map_to_device,
                           .compute = own->compute,
-                          .from_device = own->from_device ? own->from_device : from_device,
+                          .from_device = own->from_device ? own->from_device : gm_map_from_device,
                           .write = own->write ? own->write : write_range};
     run->at = run->range.begin;
     run->job->report.bytes_read = run->bytes_read;

@@ -26,4 +26,9 @@ int gm_map_run_all(gm_run *run);
  * piece. */
 int gm_map_read(const gm_run *run, int input, int64_t first, const gm_piece *piece, gm_share share, void *host);
 
+/* Stages of work of any kind: piece->cols elements, of map.in bytes to the device, of map.out bytes at run->out_at from
+ * it. context is the gm_run. */
+int gm_map_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in);
+int gm_map_from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out);
+
 #endif

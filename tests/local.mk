@@ -39,6 +39,7 @@ GM_TESTS = \
 	tests/src/caps \
 	tests/src/caps_shared.np2 \
 	tests/src/map \
+	tests/src/move/boxes \
 	tests/src/normalize/field \
 	tests/src/operation.np2 \
 	tests/src/options \
@@ -96,6 +97,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/virtual.t \
 	tests/cli/stdout_full.t \
 	tests/cli/text.t \
+	tests/cli/transpose.t \
 	tests/gpu_record.t \
 	tests/io/h5py.t \
 	tests/layering.t \
@@ -224,6 +226,7 @@ tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
+tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c

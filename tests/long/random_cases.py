@@ -336,7 +336,7 @@ def flatfield(rng):
     return Case(["normalize", *words], faults)
 
 
-# --- flip, gen, compare ---
+# --- flip, transpose, gen, compare ---
 
 def flip(rng):
     kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
@@ -347,6 +347,19 @@ def flip(rng):
     words = ["flip", name, f"--axis={axis}", *output(rng, x.shape)]
     dataset = dataset_of(name)
     return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(np.flip(x, axis))))
+
+
+def transpose(rng):
+    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
+    dims = shape(rng, pick(rng, 300, 20000), (2, 2, 3, 3, 4, 5))
+    data = np.frombuffer(rng.bytes(int(np.prod(dims)) * np.dtype(kind).itemsize), kind).reshape(dims)
+    name, x = put(rng, data, "x", True)
+    first, second = map(int, rng.permutation(x.ndim)[:2])
+    given = [axis - x.ndim if rng.random() < 0.3 else axis for axis in (first, second)]
+    want = np.swapaxes(x, first, second)
+    words = ["transpose", name, f"--axes={given[0]},{given[1]}", *output(rng, want.shape)]
+    dataset = dataset_of(name)
+    return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(want)))
 
 
 def gen(rng):
@@ -412,7 +425,7 @@ def compare(rng):
     return Case(["compare", first, second], faults, int(want[1] > 0))
 
 
-OPERATIONS = [(matmul, 26), (reduce, 24), (normalize, 30), (flip, 9), (gen, 4), (compare, 7)]
+OPERATIONS = [(matmul, 26), (reduce, 24), (normalize, 30), (flip, 9), (transpose, 9), (gen, 4), (compare, 7)]
 
 
 def case(rng):

@@ -34,6 +34,8 @@ static const char *const commands[] = {
     "flip s.h5 --axis 0 -o out.h5",
     "flip z.h5 --axis 1 -o out.h5",
     "flip s.h5 --axis 2 -o out.h5",
+    "transpose s.h5 -o out.h5",
+    "transpose z.h5 --axes 0,2 -o out.h5",
     "gen stack out.h5 --frames 9 --height 67 --width 101",
     "gen matrices out.h5 --size 300",
     "compare s.h5 s.h5",

@@ -48,6 +48,7 @@ static int fail_work(void)
         return status ? status : real_ops->name(queue, call);               \
     }
 FAULTY(flip)
+FAULTY(transpose)
 FAULTY(normalize)
 FAULTY(histogram)
 FAULTY(reduce_rows)
@@ -74,6 +75,7 @@ static void plant(gm_job *job)
     faulty.alloc = faulty_alloc;
     faulty.product = faulty_product;
     faulty.flip = faulty_flip;
+    faulty.transpose = faulty_transpose;
     faulty.normalize = faulty_normalize;
     faulty.histogram = faulty_histogram;
     faulty.reduce_rows = faulty_reduce_rows;
@@ -86,11 +88,9 @@ static void plant(gm_job *job)
 static const struct {
     const char *line, *dataset;
 } commands[] = {
-    {"flip s.h5 --axis 1", "/images"},
-    {"normalize s.h5 --per frame", "/images"},
-    {"normalize s.h5 --method percentile", "/images"},
-    {"reduce s.h5 --axis frame", "/sum"},
-    {"reduce s.h5 --axis pixel", "/sum"},
+    {"flip s.h5 --axis 1", "/images"},         {"transpose s.h5 --axes 0,1", "/images"},
+    {"normalize s.h5 --per frame", "/images"}, {"normalize s.h5 --method percentile", "/images"},
+    {"reduce s.h5 --axis frame", "/sum"},      {"reduce s.h5 --axis pixel", "/sum"},
     {"matmul m.h5 --precision fp32", "/C"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -1,0 +1,203 @@
+#!/usr/bin/env -S python3 -B
+"""transpose against NumPy: element types, orders of bytes, axes, ranks, storage, caps, outputs; refusals."""
+import functools
+import itertools
+import json
+import os
+import re
+
+import gm
+from gm import h5py, np
+
+TYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
+SHAPES = {2: (137, 253), 3: (5, 67, 31), 4: (3, 17, 4, 41), 5: (3, 4, 5, 6, 7)}
+rng = np.random.default_rng(2025)
+ranks_in_turn = itertools.cycle((1, 1, 2, 1, 1, 3, 1, 4))
+pieces_in_turn = itertools.cycle(("", "--piece 700", "--piece 5000 --depth 3", "--threads 1", "--piece 1"))
+
+
+def data(shape, dtype):
+    """Any bits, NaN among the floats."""
+    return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
+
+
+def same(a, b):
+    """Shape, type, order of bytes and bits."""
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def swapped(title, x, operand, axes, options="", ranks=None):
+    """One test: the output is NumPy's. axes None: the default."""
+    ranks = ranks or next(ranks_in_turn)
+    word = "" if axes is None else f"--axes={axes[0]},{axes[1]}"
+    ran = gm.run(f"transpose '{operand}' {word} -o out.h5:/out --force --no-sync --device {device} {options}", ranks)
+    good = ran.code == 0 and same(gm.read("out.h5", "/out"), np.swapaxes(x, *(axes or (-2, -1))))
+    gm.ok(good, f"{device}: {title}, {x.shape} {word or 'the last two axes'}, {ranks} ranks {options}", ran)
+    return ran
+
+
+cases = itertools.count()
+
+
+def sampled(*case):
+    """As swapped(); on a GPU one case in three, as CUDA takes long to start: tests/kernels/move/transpose.c has all kernels."""
+    if device == "cpu" or next(cases) % 3 == 0:
+        swapped(*case)
+
+
+def types():
+    axes = itertools.cycle(((0, 1), (1, 2), (0, 2), None))
+    for dtype in TYPES:
+        little, big = data((7, 131, 45), f"<{dtype}"), data((7, 131, 45), f">{dtype}")
+        gm.write("x.h5", little=little, big=big)
+        sampled(f"{dtype}, little-endian", little, "x.h5:/little", next(axes))
+        sampled(f"{dtype}, big-endian", big, "x.h5:/big", next(axes), "--piece 3000")
+
+
+def axes(rank):
+    types_in_turn = itertools.cycle(("<u2", ">f4", "<f8", "<u1"))
+    for first, second in itertools.permutations(range(rank), 2):
+        x = data(SHAPES[rank], next(types_in_turn))
+        gm.write("x.h5", x=x)
+        sampled(f"{rank} dimensions", x, "x.h5", (first - rank, second) if first % 2 else (first, second), next(pieces_in_turn))
+
+
+def layouts():
+    x = data((6, 64, 50), "<u2")
+    with h5py.File("x.h5", "w") as file:
+        file["plain"] = x
+        file.create_dataset("chunks", data=x, chunks=(2, 13, 17))
+        file.create_dataset("frames", data=x, chunks=(1, 64, 50), compression="gzip", shuffle=True)
+        file.create_dataset("filtered", data=x, chunks=(4, 9, 50), compression="gzip", fletcher32=True)
+        file.create_dataset("late", data=x[3:])
+        file.create_dataset("early", data=x[:3], chunks=(1, 20, 20), compression="gzip")
+        layout = h5py.VirtualLayout(x.shape, x.dtype)
+        layout[:3], layout[3:] = h5py.VirtualSource(file["early"]), h5py.VirtualSource(file["late"])
+        file.create_virtual_dataset("halves", layout)
+    for name in ("plain", "chunks", "frames", "filtered", "halves"):
+        for pair in ((0, 1), (1, 2), (0, 2)):
+            sampled(name, x, f"x.h5:/{name}", pair, next(pieces_in_turn))
+    for text, view in (("[1:5,3::7,49]", x[1:5, 3::7, 49]), ("[::2,10:40]", x[::2, 10:40]), ("[3]", x[3]), ("[:,5,::3]", x[:, 5, ::3]),
+                       ("[2:,8:56:4]", x[2:, 8:56:4])):
+        for name, pair in (("plain", (0, 1)), ("frames", None), ("chunks", (-1, 0)), ("halves", (0, 1))):
+            sampled(f"{name}{text}", view, f"x.h5:/{name}{text}", pair, next(pieces_in_turn))
+
+
+def shapes():
+    """Few rows for many ranks, axes of one element, nothing."""
+    for i, shape in enumerate(((1, 1), (2, 30001), (30001, 2), (1, 1, 7), (3, 1, 9000), (0, 4), (4, 0), (2, 2), (1, 5, 1, 6), (9000, 1, 3))):
+        x = data(shape, ("<f4", "<u1")[i % 2])
+        gm.write("x.h5", x=x)
+        for pair in itertools.combinations(range(len(shape)), 2):
+            sampled("few rows", x, "x.h5", pair, next(pieces_in_turn), 4 if i % 2 else 3)
+
+
+def out_of_core():
+    """Caps far below the size of the dataset."""
+    x = data((12, 500, 400), "<f4")
+    with h5py.File("x.h5", "w") as file:
+        file["plain"] = x
+        file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
+    for name, ranks in (("plain", 1), ("chunks", 2)):
+        for pair in ((0, 1), (1, 2), (0, 2)):
+            swapped(f"{name}, out of core", x, f"x.h5:/{name}", pair, "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
+            with open("r.json") as file:
+                report = json.load(file)
+            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20, f"{device}: {name}, --axes {pair}: within its caps", report)
+
+
+def outputs():
+    x = data((8, 30, 40), "<u2")
+    with h5py.File("x.h5", "w") as file:
+        file["a/x"] = x
+        file["a/x"].attrs.update({"unit": "counts", "pixel_size": 0.65, "offsets": np.arange(5)})
+    for options in ("--output-layout parts", "--output-layout auto", "--chunk 3,7,11", "--chunk 2,40,30 --deflate 5 --shuffle", "--deflate 1"):
+        for pair in ((1, 2), (0, 2)):
+            swapped("output", x, "x.h5:/a/x", pair, options, 3)
+    before = gm.state()
+    for words, ranks in (("--axes 0,1", 1), ("", 2)):
+        ran = gm.run(f"transpose x.h5:/a/x {words} --plan --device {device}", ranks)
+        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements in boxes of [48]x30x40", ran.out, re.M) and "host_memory" in ran.out and gm.state() == before,
+              f"{device}: {words} --plan", ran, gm.difference(before, gm.state()))
+    ran = gm.run(f"transpose x.h5:/a/x --axes 0,-1 --device {device} --no-sync --report r.json", 2)
+    with h5py.File("x.transpose.h5", "r") as file:
+        found, told = file["a/x"][()], dict(file["a/x"].attrs)
+    gm.ok(ran.code == 0 and same(found, np.swapaxes(x, 0, 2)), f"{device}: the default name", ran)
+    gm.ok(told.get("unit") == "counts" and told.get("pixel_size") == 0.65 and np.array_equal(told.get("offsets"), np.arange(5)),
+          f"{device}: attributes of the input are copied", told)
+    gm.ok(told.get("operation") == "transpose" and "--axes 0,-1" in told.get("command", ""), f"{device}: attributes of provenance", told)
+    with open("r.json") as file:
+        report = json.load(file)
+    gm.ok(report["bytes_read"] == report["bytes_written"] == x.nbytes and report["plan"]["elements"] == x.size and report["plan"]["depth"] > 0
+          and re.fullmatch(r"\d+x\d+x\d+", report["plan"]["box"]), f"{device}: --report", report)
+    ran = gm.run(f"transpose x.transpose.h5:/a/x --axes 2,0 -o twice.h5 --no-sync --device {device}", 3)
+    gm.ok(ran.code == 0 and same(gm.read("twice.h5", "/a/x"), x), f"{device}: swapped twice is the input", ran)
+
+
+def any_ranks():
+    """The same bits with any number of ranks, threads and slots."""
+    x = data((9, 40, 33), "<f4")
+    gm.write("x.h5", x=x)
+    for pair in ((0, 1), (1, 2), (0, 2)):
+        for ranks, options in ((1, "--threads 1"), (2, ""), (3, "--piece 2000"), (4, "--depth 2 --piece 9000")):
+            swapped("any number of ranks", x, "x.h5", pair, options, ranks)
+
+
+def refusals():
+    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((300, 1000), "f8"), row=np.zeros(3))
+    before = gm.state()
+    for arguments, code, pattern in (
+            ("x.h5:/x --axes 0,2", 2, "2 dimensions.*-2 to 1"), ("x.h5:/x --axes=-3,0", 2, "-2 to 1"), ("x.h5:/x --axes 1", 2, "'1'.*two numbers"),
+            ("x.h5:/x --axes 1,1", 2, "both are dimension 1"), ("x.h5:/x --axes=-1,1", 2, "both are dimension 1"), ("x.h5:/x --axes 0,1,0", 2, "'0,1,0'"),
+            ("x.h5:/x --axes 0,", 2, "'0,'"), ("x.h5:/x --axes ,1", 2, "',1'"), ("x.h5:/x --axes ''", 2, "''"), ("x.h5:/x --axes 0,1x", 2, "'0,1x'"),
+            ("x.h5:/x --axes 0,99999999999999999999", 2, "-2 to 1"), ("x.h5:/x --axes '0;1'", 2, "'0;1'"),
+            ("x.h5:/row", 3, "1 dimension, transpose needs two"), ("x.h5:/x[2]", 3, "1 dimension, .*two"), ("x.h5:/scalar", 3, "0 dimensions"),
+            ("x.h5:/text", 3, "string"), ("nofile.h5", 3, "nofile"), ("x.h5:/x -o x.h5 --force", 4, "x.h5"), ("x.h5:/x x.h5:/x", 2, ""), ("", 2, ""),
+            ("x.h5:/x --chunk 9", 2, "chunk"), ("x.h5:/x --axis 0", 2, "axis"),
+            ("x.h5:/large --host-memory 5K", 5, "--host-memory.*expected at least"),
+            ("x.h5:/large --piece 1M --host-memory 1M --depth 3", 5, "--host-memory.*expected at least")):
+        ran = gm.run(f"transpose {arguments} --device cpu", next(ranks_in_turn))
+        faults = gm.faults_of_refusal(ran, code, pattern)
+        gm.ok(not faults and gm.state() == before, f"refused: transpose {arguments}", *faults, ran)
+    ran = gm.run("flip x.h5:/x --axis 0 --axes 0,1 --device cpu")
+    gm.ok(not gm.faults_of_refusal(ran, 2, "axes"), "refused: flip --axes", ran)
+
+
+def too_little():
+    """The number that a refusal names does."""
+    x = data((300, 1000), "<f8")
+    gm.write("x.h5", x=x)
+    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2), ("--piece 1M --host-memory 900K --depth 3", 2),
+                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
+        ran = gm.run(f"transpose x.h5 -o small.h5 --device {device} {options}", ranks)
+        named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
+        numbers = re.findall(r"(\d+) bytes \(", ran.err)
+        if ran.code == 0 and "--device-memory" in options:
+            os.remove("small.h5") # the device addresses host memory
+            continue
+        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"), f"{device}: {options} is too little, {ranks} ranks", ran):
+            caps = options
+            for name, number in zip(named, numbers):
+                caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)
+            swapped("the number that a refusal names", x, "x.h5", (0, 1), caps, ranks)
+
+
+def damaged():
+    """A chunk that cannot be decoded, found by one rank in the middle of its work."""
+    with h5py.File("bad.h5", "w") as file:
+        file.create_dataset("x", data=np.ones((6, 50, 70), "u2"), chunks=(1, 50, 70), compression="gzip")
+        info = file["x"].id.get_chunk_info(4)
+    with open("bad.h5", "r+b") as file:
+        file.seek(info.byte_offset)
+        file.write(b"\377" * 10)
+    before = gm.state()
+    for pair in ("0,1", "1,2", "0,2"):
+        ran = gm.run(f"transpose bad.h5 --axes {pair} -o out.h5 --device cpu", 3)
+        faults = gm.faults_of_refusal(ran, 3, "bad.h5")
+        gm.ok(not faults and gm.state() == before, f"a damaged chunk, --axes {pair}", *faults, ran)
+
+
+for device in gm.devices():
+    gm.together([types, *(functools.partial(axes, rank) for rank in SHAPES), layouts, shapes, out_of_core, outputs, any_ranks, too_little])
+gm.together([refusals, damaged])
+gm.done()
