@@ -2,7 +2,8 @@
  *
  *   matmul/unpack_cpu.c     rows of file elements as floats
  *   random_cpu.c            random elements, for gen and bench
- *   compare_cpu.c           differences, for compare */
+ *   compare_cpu.c           differences, for compare
+ *   element_text.c          elements as text */
 #ifndef GM_KERNELS_HOST_H
 #define GM_KERNELS_HOST_H
 
@@ -21,6 +22,11 @@ void gm_cpu_row_f64(double *dst, const void *src, int64_t n, gm_dtype type, int 
  * the other order of bytes. */
 void gm_cpu_random(void *dst, gm_dtype type, int swap, gm_distribution distribution, uint64_t key, int64_t first,
                    int64_t n);
+
+/* An element of a type in digits that read back to the same bits; swap: in the other order of bytes. text has room for
+ * GM_ELEMENT_TEXT bytes. Returns text. */
+enum { GM_ELEMENT_TEXT = 32 };
+char *gm_element_format(gm_dtype type, int swap, const void *element, char *text);
 
 /* Differences of elements x from reference elements y. The relative error of an element is |x - y| / |y|, or |x - y|
  * where y is 0. NaN equals NaN, an infinity equals itself; other pairs without a finite difference have an infinite

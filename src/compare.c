@@ -128,29 +128,6 @@ static int prepare(gm_run *run)
     return run->pool.status;
 }
 
-/* An element in digits that read back to the same bits. text has room for 32 bytes. */
-static void format_element(gm_dtype type, int swap, const void *element, char *text)
-{
-#define FORMAT_UNSIGNED(id, ctype, bytes, digits) \
-    snprintf(text, 32, "%llu", (unsigned long long)gm_order##bytes(raw, swap))
-#define FORMAT_SIGNED(id, ctype, bytes, digits) snprintf(text, 32, "%lld", (long long)(ctype)gm_order##bytes(raw, swap))
-#define FORMAT_FLOAT(id, ctype, bytes, digits) \
-    snprintf(text, 32, "%.*g", 2 + (digits)*30103 / 100000, gm_f64_##id(raw, swap)) /* log10 2 = 0.30103 */
-    switch (type) {
-#define GM_DTYPE(id, name, ctype, kind, bytes, digits) \
-    case GM_DTYPE_##id: {                              \
-        gm_raw##bytes raw;                             \
-        memcpy(&raw, element, bytes);                  \
-        FORMAT_##kind(id, ctype, bytes, digits);       \
-        break;                                         \
-    }
-#include "base/types/dtypes.def"
-#undef GM_DTYPE
-    default:
-        *text = '\0';
-    }
-}
-
 /* JSON has no infinity. */
 static json_t *real(double value)
 {
@@ -174,14 +151,14 @@ static int put_first(const gm_run *run, json_t *results, int64_t index)
 {
     const compare *c = run->c;
     const gm_dataset *d = &c->side[X];
-    char value[SIDES][32];
+    char value[SIDES][GM_ELEMENT_TEXT];
     int64_t place[GM_RANK_MAX], rest = index;
     for (int i = 0; i < SIDES; i++) {
         uint64_t element = 0;
         int status = gm_reader_read_range(run->reader[i], index, 1, &element);
         if (status)
             return status;
-        format_element(c->side[i].type, c->side[i].swap, &element, value[i]);
+        gm_element_format(c->side[i].type, c->side[i].swap, &element, value[i]);
     }
     for (int k = d->view_rank - 1; k >= 0; k--) {
         place[k] = rest % d->view[k];
