@@ -32,6 +32,8 @@ GM_TESTS = \
 	tests/kernels/matmul/finish \
 	tests/kernels/move/flip \
 	tests/kernels/move/transpose \
+	tests/kernels/move/gather \
+	tests/kernels/move/index_rows \
 	tests/kernels/normalize/histogram \
 	tests/kernels/normalize/normalize \
 	tests/kernels/matmul/probe \
@@ -214,6 +216,8 @@ tests_io_bench_benchmark_SOURCES = tests/io/bench/benchmark.c tests/io/each.h
 tests_kernels_matmul_finish_SOURCES = tests/kernels/matmul/finish.c tests/kernels/each.h
 tests_kernels_move_flip_SOURCES = tests/kernels/move/flip.c tests/kernels/each.h
 tests_kernels_move_transpose_SOURCES = tests/kernels/move/transpose.c tests/kernels/each.h
+tests_kernels_move_gather_SOURCES = tests/kernels/move/gather.c tests/kernels/each.h
+tests_kernels_move_index_rows_SOURCES = tests/kernels/move/index_rows.c tests/kernels/each.h
 tests_kernels_normalize_histogram_SOURCES = tests/kernels/normalize/histogram.c tests/kernels/each.h
 tests_kernels_normalize_normalize_SOURCES = tests/kernels/normalize/normalize.c tests/kernels/each.h
 tests_kernels_matmul_probe_SOURCES = tests/kernels/matmul/probe.c tests/kernels/each.h
