@@ -42,6 +42,7 @@ GM_TESTS = \
 	tests/src/caps_shared.np2 \
 	tests/src/map \
 	tests/src/move/boxes \
+	tests/src/move/gather \
 	tests/src/normalize/field \
 	tests/src/operation.np2 \
 	tests/src/options \
@@ -77,6 +78,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/bench_file.t \
 	tests/cli/files.t \
 	tests/cli/flip.t \
+	tests/cli/gather.t \
 	tests/cli/matmul.t \
 	tests/cli/normalize.t \
 	tests/cli/normalize_same.t \
@@ -231,6 +233,8 @@ tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
+tests_src_move_gather_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_move_gather_SOURCES = tests/src/move/gather.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c

@@ -336,7 +336,7 @@ def flatfield(rng):
     return Case(["normalize", *words], faults)
 
 
-# --- flip, transpose, gen, compare ---
+# --- flip, transpose, gather, gen, compare ---
 
 def flip(rng):
     kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
@@ -360,6 +360,26 @@ def transpose(rng):
     words = ["transpose", name, f"--axes={given[0]},{given[1]}", *output(rng, want.shape)]
     dataset = dataset_of(name)
     return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(want)))
+
+
+def gather(rng):
+    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
+    dims = tuple(max(n, 1) for n in shape(rng, pick(rng, 300, 20000), (1, 2, 3, 3, 4)))
+    data = np.frombuffer(rng.bytes(int(np.prod(dims)) * np.dtype(kind).itemsize), kind).reshape(dims)
+    name, x = put(rng, data, "x", True)
+    two = x.ndim > 1 and rng.random() < 0.3
+    positions = shape(rng, pick(rng, 30, 300), (0, 1, 1, 2, 3)) if 0 not in x.shape[:1 + two] else (0,)
+    words, indices = ["gather", name], []
+    for i in range(1 + two):
+        type_ = pick(rng, "u2", "i2", "u4", "i4", "u8", "i8")
+        given, numbers_ = put(rng, rng.integers(0, max(x.shape[i], 1), positions).astype(type_), "ij"[i])
+        indices.append(native(numbers_))
+        words += ["--index2" if i else "--index", given]
+    good = all(((index >= 0) & (index < extent_)).all() for index, extent_ in zip(indices, x.shape)) # fill values may not be
+    want = x[tuple(index.astype("i8") for index in indices)] if good else np.empty(positions + x.shape[1 + two:])
+    words += output(rng, want.shape)
+    dataset = dataset_of(name)
+    return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(want)) if good else [], 0 if good else 3)
 
 
 def gen(rng):
@@ -425,7 +445,7 @@ def compare(rng):
     return Case(["compare", first, second], faults, int(want[1] > 0))
 
 
-OPERATIONS = [(matmul, 26), (reduce, 24), (normalize, 30), (flip, 9), (transpose, 9), (gen, 4), (compare, 7)]
+OPERATIONS = [(matmul, 26), (reduce, 24), (normalize, 30), (flip, 9), (transpose, 9), (gather, 9), (gen, 4), (compare, 7)]
 
 
 def case(rng):

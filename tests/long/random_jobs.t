@@ -85,6 +85,8 @@ class Job:
     def judge(self, ran, caps):
         if ran.code != self.case.code:
             return [f"exit code {ran.code}, expected {self.case.code}"]
+        if ran.code > 1: # no report, no output
+            return []
         return faults_of_peak(caps) + self.case.faults(ran)
 
     def run(self):

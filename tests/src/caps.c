@@ -36,6 +36,8 @@ static const char *const commands[] = {
     "flip s.h5 --axis 2 -o out.h5",
     "transpose s.h5 -o out.h5",
     "transpose z.h5 --axes 0,2 -o out.h5",
+    "gather s.h5 --index i.h5 -o out.h5",
+    "gather z.h5 --index i.h5 --index2 i.h5 -o out.h5",
     "gen stack out.h5 --frames 9 --height 67 --width 101",
     "gen matrices out.h5 --size 300",
     "compare s.h5 s.h5",
@@ -113,8 +115,9 @@ int main(void)
     if (!made || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
         return 1;
     kind = "cpu";
-    tap_ok(run("gen stack s.h5 --frames 9 --height 67 --width 101", "", &error) == GM_OK &&
-               run("gen stack z.h5 --frames 9 --height 67 --width 101 --chunk 1,50,101 --deflate 1", "", &error) ==
+    tap_ok(run("gen stack i.h5 --size 9 --type u8 --distribution integers", "", &error) == GM_OK &&
+               run("gen stack s.h5 --frames 10 --height 67 --width 101", "", &error) == GM_OK &&
+               run("gen stack z.h5 --frames 10 --height 67 --width 101 --chunk 1,50,101 --deflate 1", "", &error) ==
                    GM_OK &&
                run("gen matrices m.h5 --size 300", "", &error) == GM_OK,
            "inputs are made");
@@ -136,7 +139,8 @@ int main(void)
             test_command(commands[i]);
     }
     gm_agree_all(&ranks, GM_OK);
-    if (ranks.rank == 0 && (unlink("s.h5") || unlink("z.h5") || unlink("m.h5") || unlink("out.h5") || rmdir(folder)))
+    if (ranks.rank == 0 &&
+        (unlink("s.h5") || unlink("z.h5") || unlink("i.h5") || unlink("m.h5") || unlink("out.h5") || rmdir(folder)))
         tap_ok(0, "%s holds other files", folder);
     int code = tap_done();
     gm_ranks_end_all();

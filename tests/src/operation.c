@@ -49,6 +49,7 @@ static int fail_work(void)
     }
 FAULTY(flip)
 FAULTY(transpose)
+FAULTY(gather)
 FAULTY(normalize)
 FAULTY(histogram)
 FAULTY(reduce_rows)
@@ -76,6 +77,7 @@ static void plant(gm_job *job)
     faulty.product = faulty_product;
     faulty.flip = faulty_flip;
     faulty.transpose = faulty_transpose;
+    faulty.gather = faulty_gather;
     faulty.normalize = faulty_normalize;
     faulty.histogram = faulty_histogram;
     faulty.reduce_rows = faulty_reduce_rows;
@@ -88,9 +90,13 @@ static void plant(gm_job *job)
 static const struct {
     const char *line, *dataset;
 } commands[] = {
-    {"flip s.h5 --axis 1", "/images"},         {"transpose s.h5 --axes 0,1", "/images"},
-    {"normalize s.h5 --per frame", "/images"}, {"normalize s.h5 --method percentile", "/images"},
-    {"reduce s.h5 --axis frame", "/sum"},      {"reduce s.h5 --axis pixel", "/sum"},
+    {"flip s.h5 --axis 1", "/images"},
+    {"transpose s.h5 --axes 0,1", "/images"},
+    {"gather s.h5 --index i.h5", "/images"},
+    {"normalize s.h5 --per frame", "/images"},
+    {"normalize s.h5 --method percentile", "/images"},
+    {"reduce s.h5 --axis frame", "/sum"},
+    {"reduce s.h5 --axis pixel", "/sum"},
     {"matmul m.h5 --precision fp32", "/C"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -142,6 +148,7 @@ static void test_describe(void)
     } wrong[] = {
         {"flip none.h5 --axis 0 -o out.h5", GM_EINPUT, "none.h5"},
         {"flip s.h5 --axis 7 -o out.h5", GM_EUSAGE, "--axis '7'"},
+        {"gather s.h5 --index none.h5 -o out.h5", GM_EINPUT, "none.h5"},
         {"normalize none.h5 -o out.h5", GM_EINPUT, "none.h5"},
         {"reduce none.h5", GM_EINPUT, "none.h5"},
         {"matmul m.h5 none.h5 -o out.h5", GM_EINPUT, "none.h5"},
@@ -217,8 +224,10 @@ int main(void)
     int made = ranks.rank || mkdtemp(folder);
     if (!made || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
         return 1;
-    tap_ok(command_run_all(&ranks, NULL, "gen stack s.h5 --frames 5 --height 47 --width 101 --no-sync") == GM_OK &&
-               command_run_all(&ranks, NULL, "gen matrices m.h5 --size 150 --no-sync") == GM_OK,
+    tap_ok(command_run_all(&ranks, NULL, "gen stack s.h5 --frames 10 --height 47 --width 101 --no-sync") == GM_OK &&
+               command_run_all(&ranks, NULL, "gen matrices m.h5 --size 150 --no-sync") == GM_OK &&
+               command_run_all(&ranks, NULL, "gen stack i.h5 --size 3 --type u8 --distribution integers --no-sync") ==
+                   GM_OK,
            "inputs are made");
     test_describe();
     for (int i = 0; i < COMMANDS; i++) {
@@ -229,7 +238,7 @@ int main(void)
     test_fixed_cap();
     tap_ok(run(NULL, commands[0].line, "out.h5", &error) == GM_OK, "a run after all of them");
     gm_agree_all(&ranks, GM_OK);
-    if (ranks.rank == 0 && (unlink("s.h5") || unlink("m.h5") || unlink("out.h5") || rmdir(folder)))
+    if (ranks.rank == 0 && (unlink("s.h5") || unlink("i.h5") || unlink("m.h5") || unlink("out.h5") || rmdir(folder)))
         tap_ok(0, "%s holds other files", folder);
     int code = tap_done();
     gm_ranks_end_all();

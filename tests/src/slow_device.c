@@ -1,6 +1,7 @@
 #include "tests/src/slow_device.h"
 
 #include "base/clock.h"
+#include "kernels/move/calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include <time.h>
 
 /* An entry of a queue: the function to call and its argument, or an event to record or to wait for. */
-typedef enum kind { COPY, ZERO, PRODUCT, UNPACK, FOLD, FINISH, PROBE, RECORD, WAIT } kind;
+typedef enum kind { COPY, ZERO, PRODUCT, UNPACK, FOLD, FINISH, PROBE, INDEX_ROWS, GATHER, RECORD, WAIT } kind;
 
 typedef struct work {
     struct work *next;
@@ -25,6 +26,8 @@ typedef struct work {
         gm_fold_call fold;
         gm_finish_call finish;
         gm_probe_call probe;
+        gm_index_rows_call index_rows;
+        gm_gather_call gather;
         struct {
             struct slow_event *event;
             int64_t number;
@@ -87,6 +90,10 @@ static int do_work(slow_queue *q, work *w)
         return real->fold(q->real, &w->of.fold);
     case FINISH:
         return real->finish(q->real, &w->of.finish);
+    case INDEX_ROWS:
+        return real->index_rows(q->real, &w->of.index_rows);
+    case GATHER:
+        return real->gather(q->real, &w->of.gather);
     default:
         return real->probe(q->real, &w->of.probe);
     }
@@ -315,6 +322,16 @@ static int probe(gm_queue *queue, const gm_probe_call *call)
     return put(queue, &(work){.kind = PROBE, .of.probe = *call});
 }
 
+static int index_rows(gm_queue *queue, const gm_index_rows_call *call)
+{
+    return put(queue, &(work){.kind = INDEX_ROWS, .of.index_rows = *call});
+}
+
+static int gather(gm_queue *queue, const gm_gather_call *call)
+{
+    return put(queue, &(work){.kind = GATHER, .of.gather = *call});
+}
+
 static const gm_product *find_product(gm_device *device, gm_precision precision)
 {
     real_product = real->product(device, precision);
@@ -349,5 +366,7 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.fold = fold;
     slow.finish = finish;
     slow.probe = probe;
+    slow.index_rows = index_rows;
+    slow.gather = gather;
     return &slow;
 }

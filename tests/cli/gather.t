@@ -1,0 +1,248 @@
+#!/usr/bin/env -S python3 -B
+"""gather against NumPy: types of data and of indices, ranks of both, storage, selections, caps, outputs; bad indices; refusals."""
+import functools
+import itertools
+import json
+import os
+import re
+
+import gm
+from gm import h5py, np
+
+TYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
+INDEX_TYPES = "u1 u2 u4 u8 i1 i2 i4 i8".split()
+rng = np.random.default_rng(2025)
+ranks_in_turn = itertools.cycle((1, 1, 2, 1, 1, 3, 1, 4))
+SORTED = "--host-memory 400K --device-memory 300K --threads 2" # data of a megabyte do not fit
+options_in_turn = itertools.cycle(("", "--piece 700", SORTED, "--piece 5000 --depth 3", "--threads 1", "--piece 1 --depth 2"))
+
+
+def data(shape, dtype):
+    """Any bits, NaN among the floats."""
+    return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
+
+
+def draw(extent, shape, dtype="<i8"):
+    high = min(extent, np.iinfo(np.dtype(dtype)).max)
+    return rng.integers(0, high, shape).astype(dtype)
+
+
+def same(a, b):
+    """Shape, type, order of bytes and bits."""
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def gathered(title, want, operand, index, options="", ranks=None, index2=None):
+    """One test: the output is NumPy's."""
+    ranks = ranks or next(ranks_in_turn)
+    second = f"--index2 '{index2}'" if index2 else ""
+    ran = gm.run(f"gather '{operand}' --index '{index}' {second} -o out.h5:/out --force --no-sync --device {device} {options}", ranks)
+    good = ran.code == 0 and same(gm.read("out.h5", "/out"), want)
+    gm.ok(good, f"{device}: {title}, {ranks} ranks {options}", ran)
+    return ran
+
+
+cases = itertools.count()
+
+
+def sampled(*case, **more):
+    """As gathered(); on a GPU one case in three, as CUDA takes long to start: tests/kernels/move has all kernels."""
+    if device == "cpu" or next(cases) % 3 == 0:
+        gathered(*case, **more)
+
+
+def types():
+    for i, dtype in enumerate(TYPES):
+        for order in "<>":
+            x, index = data((40, 5, 7), order + dtype), draw(40, (6, 13))
+            gm.write("x.h5", x=x, i=index)
+            sampled(f"data {order}{dtype}", x[index], "x.h5:/x", "x.h5:/i", next(options_in_turn))
+    for i, dtype in enumerate(INDEX_TYPES):
+        for order in "<>":
+            x, index, index2 = data((300, 9), "<f4"), draw(300, (211,), order + dtype), draw(9, (211,), "><"[i % 2] + INDEX_TYPES[i - 3])
+            gm.write("x.h5", x=x, i=index, j=index2)
+            sampled(f"index {order}{dtype}", x[index], "x.h5:/x", "x.h5:/i", next(options_in_turn))
+            sampled(f"indices {index.dtype.str} and {index2.dtype.str}", x[index, index2], "x.h5:/x", "x.h5:/i", next(options_in_turn), index2="x.h5:/j")
+
+
+SHAPES = (((50,), (30,)), ((7,), (1000,)), ((9, 4), ()), ((5,), ()), ((40, 3, 2, 5), (3, 4)), ((30, 1), (1, 1, 7)), ((3, 30001), (2,)), ((60, 1000), (5, 2, 2)),
+          ((1, 5), (2000,)), ((20, 6), (0,)), ((20, 6), (4, 0, 2)), ((8, 0), (5,)), ((0, 3), (0,)), ((100000,), (3,)), ((2, 2), (1,)), ((20000, 3), (20000,)))
+
+
+def shapes(part):
+    for i, (shape, positions) in enumerate(SHAPES[part::2]):
+        dtype = ("<f4", "<u1", ">i2", "<f8")[i % 4] if shape[0] else "<f4" # a dataset without elements has no order of bytes
+        x, index = data(shape, dtype), draw(max(shape[0], 1), positions, "<i4")
+        gm.write("x.h5", x=x, i=index)
+        for options, ranks in (("", 1), (SORTED, 3), (next(options_in_turn), 4)):
+            sampled(f"{positions} rows of {shape}", x[index], "x.h5:/x", "x.h5:/i", options, ranks)
+        if len(shape) > 1 and shape[1]:
+            index2 = draw(shape[1], positions, "<u2")
+            gm.write("x.h5", x=x, i=index, j=index2)
+            for options in ("", SORTED):
+                sampled(f"{positions} rows of {shape}, two indices", x[index, index2], "x.h5:/x", "x.h5:/i", options, index2="x.h5:/j")
+
+
+def layouts():
+    x, index = data((40, 64, 50), "<u2"), draw(40, (70,))
+    with h5py.File("x.h5", "w") as file:
+        file["plain"] = x
+        file.create_dataset("chunks", data=x, chunks=(7, 13, 17))
+        file.create_dataset("frames", data=x, chunks=(1, 64, 50), compression="gzip", shuffle=True)
+        file.create_dataset("filtered", data=x, chunks=(4, 9, 50), compression="gzip", fletcher32=True)
+        file["early"], file["late"] = x[:17], x[17:]
+        layout = h5py.VirtualLayout(x.shape, x.dtype)
+        layout[:17], layout[17:] = h5py.VirtualSource(file["early"]), h5py.VirtualSource(file["late"])
+        file.create_virtual_dataset("halves", layout)
+        file["i"] = index
+        file.create_dataset("packed", data=index, chunks=(9,), compression="gzip")
+        layout = h5py.VirtualLayout(index.shape, index.dtype)
+        layout[:] = h5py.VirtualSource(file["packed"])
+        file.create_virtual_dataset("virtual", layout)
+        file["pairs"] = draw(5, (6, 20, 2), ">u2")
+        pairs = file["pairs"][()]
+    for name in ("plain", "chunks", "frames", "filtered", "halves"):
+        for numbers, options in (("i", ""), ("packed", SORTED), ("virtual", "--piece 3000 --host-memory 2M"), ("i", "--piece 900")):
+            sampled(f"{name} by {numbers}", x[index], f"x.h5:/{name}", f"x.h5:/{numbers}", options)
+        for text, view in (("[1:39:3,3::7,49]", x[1:39:3, 3::7, 49]), ("[::2,10:40]", x[::2, 10:40]), ("[:,5,::3]", x[:, 5, ::3])):
+            sampled(f"{name}{text}", view[pairs[1:, ::3, 1]], f"x.h5:/{name}{text}", "x.h5:/pairs[1:,::3,1]", next(options_in_turn))
+        sampled(f"{name} by columns of pairs", x[pairs[..., 0], pairs[..., 1]], f"x.h5:/{name}", "x.h5:/pairs[:,:,0]", next(options_in_turn),
+                index2="x.h5:/pairs[:,:,1]")
+
+
+def orders():
+    """Indices in order, in the opposite one, a permutation, one row many times, runs with gaps, few rows of many."""
+    x = data((5000, 25), "<f4")
+    for name, index in (("all", np.arange(5000)), ("reversed", np.arange(5000)[::-1]), ("permutation", rng.permutation(5000)), ("one row", np.full(9000, 17)),
+                        ("two rows", rng.integers(0, 2, 9000) * 4999), ("runs", np.flatnonzero(rng.random(5000) < 0.8)), ("few", np.array([4999, 3, 2500, 2501, 2510])),
+                        ("every 500th", np.arange(0, 5000, 500)), ("many", rng.integers(0, 5000, 40000))):
+        gm.write("x.h5", x=x, i=index)
+        for options in ("", SORTED, "--piece 200 --host-memory 200K"):
+            sampled(name, x[index], "x.h5:/x", "x.h5:/i", options)
+
+
+def out_of_core():
+    """Caps far below the size of data and output."""
+    x, index = data((12, 500, 400), "<f4"), draw(12, (20,))
+    with h5py.File("x.h5", "w") as file:
+        file["plain"] = x
+        file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
+        file["i"] = index
+    pixels = x.reshape(-1)
+    for name, ranks in (("plain", 1), ("chunks", 2)):
+        gathered(f"{name}, out of core", x[index], f"x.h5:/{name}", "x.h5:/i", "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
+        with open("r.json") as file:
+            report = json.load(file)
+        gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20 and report["plan"]["mode"] == "sorted",
+              f"{device}: {name}: within its caps", report)
+    gm.write("p.h5", x=pixels, i=draw(pixels.size, (300000,), "<u4"))
+    gathered("elements, out of core", pixels[gm.read("p.h5", "/i")], "p.h5:/x", "p.h5:/i", "--host-memory 4M --device-memory 1M --threads 2", 2)
+    few = np.array([3, 11, 3])
+    gm.write("few.h5", i=few)
+    gathered("few rows", x[few], "x.h5:/plain", "few.h5", "--report r.json", 1)
+    with open("r.json") as file:
+        report = json.load(file)
+    gm.ok(report["bytes_read"] == 2 * x[0].nbytes + few.nbytes, f"{device}: only the rows that are wanted are read, once", report)
+
+
+def outputs():
+    x, index = data((30, 8, 9), "<u2"), draw(30, (5, 11))
+    with h5py.File("x.h5", "w") as file:
+        file["a/x"] = x
+        file["a/x"].attrs.update({"unit": "counts", "pixel_size": 0.65})
+    gm.write("i.h5", i=index)
+    for options in ("--output-layout parts", "--output-layout auto", "--chunk 3,2,4,5", "--chunk 2,11,8,9 --deflate 5 --shuffle", "--deflate 1"):
+        gathered("output", x[index], "x.h5:/a/x", "i.h5", options, 3)
+    gm.write("large.h5", x=data((2000, 72), "<u2"))
+    before = gm.state()
+    for name, mode in (("x.h5:/a/x", "held"), ("large.h5", "sorted")): # 55 rows are asked for
+        ran = gm.run(f"gather {name} --index i.h5 --plan --device {device}", 2)
+        gm.ok(ran.code == 0 and re.search(rf"^mode +{mode}$", ran.out, re.M) and "host_memory" in ran.out and gm.state() == before, f"{device}: --plan, {mode}", ran)
+    ran = gm.run(f"gather x.h5:/a/x --index i.h5 --device {device} --no-sync --report r.json", 2)
+    with h5py.File("x.gather.h5", "r") as file:
+        found, told = file["a/x"][()], dict(file["a/x"].attrs)
+    gm.ok(ran.code == 0 and same(found, x[index]), f"{device}: the default name", ran)
+    gm.ok(told.get("unit") == "counts" and told.get("pixel_size") == 0.65, f"{device}: attributes of the data are copied", told)
+    gm.ok(told.get("operation") == "gather" and "--index i.h5" in told.get("command", "") and "i.h5" in str(told.get("inputs")), f"{device}: attributes of provenance", told)
+    with open("r.json") as file:
+        report = json.load(file)
+    gm.ok(report["bytes_written"] == x[index].nbytes and [os.path.basename(d["file"]) for d in report["inputs"]] == ["x.h5", "i.h5"], f"{device}: --report", report)
+
+
+def bad_indices():
+    """The first bad index is named, on whichever rank it is, whatever the pieces."""
+    x, n = data((90, 11), "<f4"), 4000
+    gm.write("x.h5", x=x)
+    for dtype, bad, text in (("<i8", -1, "-1"), ("<i4", 90, "90"), (">i2", 5000, "5000"), ("<u8", 2**63, "9223372036854775808"), ("<u1", 255, "255"), (">i8", -2**63, str(-2**63))):
+        for place in (0, 1999, 3999):
+            index = draw(90, (n // 40, 40), dtype)
+            flat = index.reshape(-1)
+            flat[place] = bad
+            flat[place + 1::701] = bad
+            gm.write("i.h5", i=index)
+            for options in ("", "--piece 500", "--host-memory 200K --device-memory 100K --piece 3K"):
+                ranks = next(ranks_in_turn)
+                if device != "cpu" and place:
+                    continue
+                before = gm.state()
+                ran = gm.run(f"gather x.h5 --index i.h5 -o out.h5 --device {device} {options}", ranks)
+                faults = gm.faults_of_refusal(ran, 3, rf"^i.h5:/i: the index at \({place // 40}, {place % 40}\) is {text}, expected 0 to 89, for dimension 0 of x.h5:/x")
+                gm.ok(not faults and gm.state() == before, f"{device}: index {text} at {place}, {ranks} ranks {options}", *faults, ran)
+    gm.write("i.h5", i=np.array([0, 1, 2, 3]), j=np.array([10, 0, 11, 12]), k=np.array(91), l=np.array([0, 95, 0, 0]))
+    gm.write("none.h5", x=np.zeros((0, 4)))
+    for arguments, pattern in (("x.h5 --index i.h5:/i --index2 i.h5:/j", r"^i.h5:/j: the index at \(2\) is 11, expected 0 to 10, for dimension 1 of x.h5:/x"),
+                               ("x.h5 --index i.h5:/l --index2 i.h5:/j", r"^i.h5:/l: the index at \(1\) is 95, expected 0 to 89, for dimension 0 of x.h5:/x"),
+                               ("'x.h5:/x[:,3]' --index i.h5:/k", r"^i.h5:/k: the index at \(\) is 91, expected 0 to 89"),
+                               ("'x.h5:/x[5:15]' --index i.h5:/j", r"^i.h5:/j: the index at \(0\) is 10, expected 0 to 9"),
+                               ("none.h5 --index i.h5:/i", r"^i.h5:/i: the index at \(0\) is 0, expected none")):
+        for ranks in (1, 3):
+            ran = gm.run(f"gather {arguments} -o out.h5 --device {device}", ranks)
+            faults = gm.faults_of_refusal(ran, 3, pattern)
+            gm.ok(not faults and not os.path.exists("out.h5"), f"{device}: {arguments}, {ranks} ranks", *faults, ran)
+
+
+def refusals():
+    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((300, 10000), "f8"), i=np.arange(4), f=np.arange(4.0), j=np.arange(3),
+             deep=np.zeros((1,) * 20, "i4"), wide=np.zeros((1,) * 16, "f4"))
+    before = gm.state()
+    for arguments, code, pattern in (
+            ("x.h5:/x", 2, "needs --index"), ("x.h5:/x --index2 x.h5:/i", 2, "needs --index"), ("x.h5:/x --index x.h5:/f", 3, "x.h5:/f.*f64.*integers"),
+            ("x.h5:/x --index x.h5:/text", 3, "string"), ("x.h5:/x --index none.h5", 3, "none.h5"), ("x.h5:/x --index x.h5:/i --index2 x.h5:/none", 3, "none"),
+            ("x.h5:/x --index x.h5:/i --index2 x.h5:/j", 3, "x.h5:/i is 4 and x.h5:/j is 3, expected the same shape"),
+            ("x.h5:/scalar --index x.h5:/i", 3, "scalar, expected 1 dimension or more"), ("x.h5:/i --index x.h5:/i --index2 x.h5:/i", 3, "expected 2 dimensions or more"),
+            ("x.h5:/wide --index x.h5:/deep", 3, "35 dimensions, expected 32"), ("x.h5:/x --index x.h5:/i -o x.h5 --force", 4, "x.h5"),
+            ("x.h5:/x --index x.h5:/i --axis 0", 2, "axis"), ("x.h5:/x x.h5:/x --index x.h5:/i", 2, ""), ("x.h5:/x --index x.h5:/i --chunk 9", 2, "chunk"),
+            ("x.h5:/large --index x.h5:/i --host-memory 5K", 5, "--host-memory.*expected at least"),
+            ("x.h5:/large --index x.h5:/i --piece 1M --host-memory 1M --depth 9", 5, "--host-memory.*expected at least")):
+        ran = gm.run(f"gather {arguments} --device cpu", next(ranks_in_turn))
+        faults = gm.faults_of_refusal(ran, code, pattern)
+        gm.ok(not faults and gm.state() == before, f"refused: gather {arguments}", *faults, ran)
+    gm.write("i.h5", i=np.arange(4))
+    ran = gm.run("gather x.h5:/x --index i.h5 -o i.h5 --force --device cpu", 2)
+    faults = gm.faults_of_refusal(ran, 4, "i.h5")
+    gm.ok(not faults and same(gm.read("i.h5", "/i"), np.arange(4)), "refused: an output that is the index", *faults, ran)
+
+
+def too_little():
+    """The number that a refusal names does."""
+    x, index = data((3000, 100), "<f8"), draw(3000, (500,))
+    gm.write("x.h5", x=x, i=index)
+    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2), ("--piece 1M --host-memory 900K --depth 3", 2),
+                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
+        ran = gm.run(f"gather x.h5:/x --index x.h5:/i -o small.h5 --device {device} {options}", ranks)
+        named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
+        numbers = re.findall(r"(\d+) bytes \(", ran.err)
+        if ran.code == 0 and "--device-memory" in options:
+            os.remove("small.h5") # the device addresses host memory
+            continue
+        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"), f"{device}: {options} is too little, {ranks} ranks", ran):
+            caps = options
+            for name, number in zip(named, numbers):
+                caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)
+            gathered("the number that a refusal names", x[index], "x.h5:/x", "x.h5:/i", caps, ranks)
+
+
+for device in gm.devices():
+    gm.together([types, functools.partial(shapes, 0), functools.partial(shapes, 1), layouts, orders, out_of_core, outputs, bad_indices, too_little])
+gm.together([refusals])
+gm.done()
