@@ -103,6 +103,8 @@ static int run_test_all(gm_bench *bench, int test, const char *argument)
 static int measure_all(gm_bench *bench, const choice choices[TESTS])
 {
     gm_job *job = bench->job;
+    if (job->ranks->rank == 0)
+        printf("%s: %s, %s\n", job->ranks->host, job->info.kind, job->info.name);
     int status = gm_bench_open_all(job, bench);
     for (int i = 0; i < TESTS && !status; i++)
         if (choices[i].wanted)
@@ -112,8 +114,6 @@ static int measure_all(gm_bench *bench, const choice choices[TESTS])
 
 static int prepare_files(gm_bench *bench, const choice choices[TESTS])
 {
-    gm_job *job = bench->job;
-    printf("%s: %s, %s\n", job->ranks->host, job->info.kind, job->info.name);
     int status = gm_bench_files_open(bench);
     return status ? status : check_files(bench, choices);
 }
