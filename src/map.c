@@ -7,7 +7,6 @@
 
 enum {
     USUAL_PIECE = 8 << 20, /* bytes: files and links reach their speed */
-    LEAST_PIECE = 4096,    /* bytes: a slot takes as much again (GM_ALLOC_OVERHEAD) */
     SPARE_SLOTS = 2,       /* in addition to one for each thread */
     MOST_SLOTS = 16,
     ALIGN = 256 /* of the bytes to write, in a slot */
@@ -61,7 +60,7 @@ int gm_map_plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     run->bytes_read = gm_range_length(run->range) * map->in;
     run->bytes_written = gm_range_length(run->range) * map->out;
     request.usual = USUAL_PIECE;
-    request.least = gm_max(LEAST_PIECE, bytes_each(map));
+    request.least = gm_max(GM_RING_LEAST_PIECE, bytes_each(map));
     request.cut = cut;
     request.context = run;
     return gm_ring_plan_make(&request, budget, &run->ring, need) ? GM_OK : GM_EDEVICE;

@@ -19,7 +19,7 @@ enum {
     VECTORS_PER_K = 4, /* float64 values per k of a step, for the same */
     ALLOCATIONS = 8    /* of device memory */
 };
-static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, least_piece = 4096;
+static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20;
 
 int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols)
 {
@@ -291,7 +291,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     (void)budget;
     const least_block *least = context;
     gm_matmul_plan *plan = least->plan;
-    plan->piece = gm_max(bytes, least_piece);
+    plan->piece = gm_max(bytes, GM_RING_LEAST_PIECE);
     plan->block_rows = gm_min(plan->tile, least->part.rows);
     plan->block_cols = gm_min(plan->tile, least->part.cols);
     plan->step_leaves = plan->buffers = 1;
@@ -310,8 +310,8 @@ static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const 
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};
     gm_ring_request request = *asked;
-    request.usual = gm_max(usual, least_piece);
-    request.least = least_piece;
+    request.usual = gm_max(usual, GM_RING_LEAST_PIECE);
+    request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
     plan->tile_count = plan->problem.wants_tiles ? gm_max(1, gm_min(budget->threads, tiles)) : 0;

@@ -6,8 +6,7 @@
 
 enum {
     USUAL_PIECE = 8 << 20, /* bytes: files and links reach their speed */
-    LEAST_PIECE = 4096,
-    SPARE_SLOTS = 2, /* in addition to one for each thread */
+    SPARE_SLOTS = 2,       /* in addition to one for each thread */
     MOST_SLOTS = 16,
     ALIGN = 256,
     SHARE = 4096,                        /* bytes of a row that ranks share */
@@ -174,7 +173,7 @@ int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request,
         plan->ring = ring;
         return 1;
     }
-    r.least = LEAST_PIECE;
+    r.least = GM_RING_LEAST_PIECE;
     r.cut = cut_sorted;
     if (!gm_ring_plan_make(&r, budget, &ring, need))
         return 0;

@@ -15,8 +15,7 @@ enum {
     USUAL_PIECE = 8 << 20,  /* bytes: files and links reach their speed */
     LARGE_PIECE = 64 << 20, /* where runs are short otherwise */
     LONG_RUN = 64 << 10,    /* bytes that are read or written at a time */
-    LEAST_PIECE = 4096,
-    SPARE_SLOTS = 2, /* in addition to one for each thread */
+    SPARE_SLOTS = 2,        /* in addition to one for each thread */
     MOST_SLOTS = 16,
     ALIGN = 256 /* of the bytes to write, in a slot */
 };
@@ -118,7 +117,7 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     gm_boxes_share(boxes, run->job->ranks->size, run->job->ranks->rank);
     run->bytes_read = run->bytes_written = gm_boxes_elements(boxes) * size_of(run);
     request.usual = usual_piece(*boxes, size_of(run));
-    request.least = LEAST_PIECE;
+    request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = run;
     return gm_ring_plan_make(&request, budget, &run->ring, need) ? GM_OK : GM_EDEVICE;

@@ -10,8 +10,7 @@ enum {
     USUAL_PIECE = 4 << 20, /* bytes of the wider type: copies of this size reach the speed of the link to a device */
     MOST_PIECE = 16 << 20, /* for a piece to be a whole frame */
     MOST_SLOTS = 32,
-    SPARE_SLOTS = 2, /* in addition to one for each thread */
-    LEAST_SLOT = 4096,
+    SPARE_SLOTS = 2,                  /* in addition to one for each thread */
     ALIGN = 256,                      /* of the result, in a slot */
     LEAST_FOR_WIDE_DIGITS = 64 << 20, /* a budget for which digits of 16 bits are counted: 2 MiB a stack or frame */
     BATCH_COUNTS = 64 << 20           /* bytes of counts of frames whose percentiles are searched at a time */
@@ -286,7 +285,7 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
                                .depth = depth,
                                .usual = usual_elements(p) *
                                         (int64_t)(gm_dtype_size(c->src.type) + gm_dtype_size(c->type)),
-                               .least = LEAST_SLOT,
+                               .least = GM_RING_LEAST_PIECE,
                                .readers = gm_reader_bytes(&c->src, budget->threads, budget->host),
                                .readers_least = gm_reader_bytes(&c->src, 1, budget->host),
                                .cut = cut,

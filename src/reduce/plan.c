@@ -98,9 +98,10 @@ static int64_t cut_nodes(const problem *p, int64_t piece, gm_reduce_plan *plan)
     return plan->data + plan->at_once * RECORD;
 }
 
-/* Rectangles of a band of rows. Chunks are decoded once when a piece, or pieces that come one after the other, hold all
- * that is wanted of them: then the band is as high as a chunk; else high enough for whole leaves, which are the
- * cheapest for the device. */
+/* Rectangles of a band of rows, of runs that are worth a read. In slots smaller than such a run, runs get shorter
+ * faster than the slot: the records of a column are many times the size of an element. Chunks are decoded once when a
+ * piece, or pieces that come one after the other, hold all that is wanted of them: then the band is as high as a chunk;
+ * else high enough for whole leaves, which are the cheapest for the device. */
 static int64_t cut_columns(const problem *p, int64_t piece, gm_reduce_plan *plan)
 {
     const gm_dataset *d = p->r->dataset;
@@ -113,9 +114,9 @@ static int64_t cut_columns(const problem *p, int64_t piece, gm_reduce_plan *plan
     int64_t rows = GM_LEAF_COLUMN;
     if (by_rows && d->layout == GM_CHUNKED)
         rows = col_unit == inner || col_unit == 1 ? row_unit : gm_round_up(GM_LEAF_COLUMN, row_unit);
-    if (elements / gm_min(rows, elements) <
-        gm_min(RUN / p->size, inner)) /* a small slot: rather few rows than short ones */
-        rows = gm_max(whole_units(elements / gm_min(gm_min(RUN / p->size, inner), elements), row_unit), 1);
+    int64_t run = gm_min(gm_max(gm_min(piece, RUN) * gm_min(piece, RUN) / RUN / p->size, 1), inner);
+    if (elements / gm_min(rows, elements) < run) /* a small slot: rather few rows than short ones */
+        rows = gm_max(whole_units(elements / gm_min(run, elements), row_unit), 1);
     plan->cols = gm_min(whole_units(gm_max(elements / rows, 1), col_unit), inner);
     if (plan->cols == inner) /* full rows: as many as there is room for */
         rows = gm_max(rows, whole_units(elements / inner, row_unit > 1 ? row_unit : GM_LEAF_COLUMN));
@@ -252,7 +253,7 @@ int gm_reduce_plan_make(const gm_reduction *r, const gm_ring_budget *budget, int
     gm_ring_request request = {.piece = piece,
                                .depth = depth,
                                .usual = usual_piece(&p, budget),
-                               .least = 1,
+                               .least = GM_RING_LEAST_PIECE,
                                .readers = gm_reader_bytes(d, budget->threads, budget->host),
                                .readers_least = gm_reader_bytes(d, 1, budget->host),
                                .cut = cut_pieces,

@@ -5,6 +5,12 @@
 
 #include <stdint.h>
 
+enum {
+    /* Bytes of a piece below which no search goes: a slot takes as much again (GM_ALLOC_OVERHEAD), and each piece costs
+     * a wakeup of a thread, often the decoding of a chunk. */
+    GM_RING_LEAST_PIECE = 4096
+};
+
 /* Memory that a rank may still allocate. */
 typedef struct gm_ring_budget {
     int64_t host, device; /* bytes */
