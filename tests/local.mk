@@ -286,7 +286,8 @@ NP3_LOG_COMPILER = $(LOG_COMPILER)
 NP4_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
+# The slow tests start several programs each, and have limits of time: one at a time.
 .PHONY: check-long
 check-long: all
 	$(AM_V_at)$(MAKE) check TESTS="$(GM_TESTS)" TEST_SUITE_LOG=tests/memcheck.log GPUMEM_TEST_MEMCHECK=1
-	$(AM_V_at)test -z "$(GM_TESTS_LONG)" || $(MAKE) check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800
+	$(AM_V_at)test -z "$(GM_TESTS_LONG)" || $(MAKE) -j1 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800
