@@ -63,7 +63,7 @@ def put_source(rng, name, kind, dims):
     low = 0 if kind.kind == "u" else -100
     data = (np.array([rng.randint(low, 100) for _ in range(int(np.prod(dims)))]).reshape(dims) *
             (rng.choice((1, 200, 1000)) if kind.itemsize > 2 else 1)).astype(kind)
-    with h5py.File(f"{name}.h5", "w", libver=("earliest", gm.V110)[int(rng.integers(2))]) as file:
+    with h5py.File(f"{name}.h5", "w", libver=("earliest", gm.V110)[rng.randrange(2)]) as file:
         storage = dict(fillvalue=rng.randint(0, 100)) if layout in ("late", "chunk") else {}
         if layout in ("chunk", "gzip"):
             storage["chunks"] = tuple(rng.randint(1, n) for n in dims)
@@ -105,7 +105,7 @@ class Virtual:
                 self.add(rng, plist, f"{name}_{i}", to, depth)
         if not self.maps:
             self.add(rng, plist, f"{name}_o", [(0, 1, 1, 1)] * len(self.dims), 0)
-        with h5py.File(self.file, "w", libver=("earliest", gm.V110)[int(rng.integers(2))]) as file:
+        with h5py.File(self.file, "w", libver=("earliest", gm.V110)[rng.randrange(2)]) as file:
             h5py.h5d.create(file.id, b"v", h5py.h5t.py_create(np.dtype(self.kind)), h5py.h5s.create_simple(self.dims), plist)
 
     def add(self, rng, plist, name, to, depth):
