@@ -9,6 +9,7 @@
  *   data.c      random data, transfers, and the error of a product
  *   table.c     rows of results: as a table, as JSON, as CSV
  *   compare.c   the results of two runs, side by side
+ *   moves.c     what the tests of operations that move elements share
  *   NAME.c      the test NAME (file_NAME.c: a part of the test file)
  *
  * To add a test: a source file with a function of type gm_bench_test, and its line in benches.def.
@@ -65,7 +66,9 @@ typedef struct gm_bench_row {
     gm_bench_timing timing;
     double work; /* flop or bytes of one call */
     gm_bench_unit unit;
-    double limit; /* work per second, computed from clock and bus width or measured in the same run; 0: none */
+    double computed; /* limit, work per second: from clock and width; 0: none */
+    double measured; /* limit: the best that was measured in the same run for the same reads and writes; 0: none */
+    const char *measured_of; /* name of what reached `measured` */
     double rival; /* work per second of the library or call that a user would choose, in the same run; 0: this row is
                      the rival, or there is none */
     double max_error, mean_error; /* relative; -1: does not apply */
@@ -188,6 +191,15 @@ int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, cons
  * say so. */
 gm_bench_row gm_bench_row_make(const gm_bench *bench, const char *variant, const char *kernel, gm_cache_state cache,
                                const gm_bench_timing *timing);
+
+/* The computed limit of memory for data in this cache state, bytes per second; 0: none. */
+double gm_bench_memory_limit(const gm_bench *bench, gm_cache_state cache);
+
+/* The limit that the rate of a row is held against: the measured one, if there is one, else the computed one. */
+double gm_bench_limit(const gm_bench_row *row);
+
+/* GM_ECHECK if a rate exceeds its computed limit: the benchmark measures wrongly. */
+int gm_bench_check_limits(const gm_bench *bench);
 
 /* Appends a row and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
 int gm_bench_add(gm_bench *bench, const gm_bench_row *row);

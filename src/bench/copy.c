@@ -72,7 +72,7 @@ static int measure_cache(copies *x, gm_bench_cache cache)
         const char *name = candidates[i].name;
         gm_bench_row row = gm_bench_row_make(bench, name, name, cache.state, &timings[i]);
         row.work = 2.0 * (double)x->bytes;
-        row.limit = cache.state == GM_CACHE_COLD ? bench->job->info.memory_limit : 0;
+        row.computed = gm_bench_memory_limit(bench, cache.state);
         if (i == 0 && count > 1 && timings[1].median > 0)
             row.rival = row.work / timings[1].median;
         gm_size_format(x->bytes, row.shape);

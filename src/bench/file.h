@@ -31,7 +31,8 @@ typedef struct gm_file_row {
     int threads;
     gm_cache_state cache;
     int64_t bytes;
-    double limit, rival;
+    double limit, rival;  /* byte/s; 0: none */
+    const char *limit_of; /* name of what reached the limit */
 } gm_file_row;
 
 /* Repeats a measurement and adds its row. A repetition that ends early counts with its rate. *rate (may be NULL):

@@ -112,8 +112,11 @@ static gm_file_row make_row(const reading *r, gm_read_strategy strategy, int cou
                        .cache = r->cache,
                        .bytes = gm_read_benchmark_bytes(r->benchmark),
                        .rival = test->read_rival[r->cache]};
-    if (r->cache == GM_CACHE_WARM && strategy != GM_READ_DIRECT)
-        row.limit = ring && test->staging ? test->to_device_rate : test->memory_rate[count];
+    if (r->cache == GM_CACHE_WARM && strategy != GM_READ_DIRECT) {
+        int sends = ring && test->staging;
+        row.limit = sends ? test->to_device_rate : test->memory_rate[count];
+        row.limit_of = sends ? "copy to device" : "memcpy";
+    }
     return row;
 }
 

@@ -29,7 +29,8 @@ int gm_file_test_add(const gm_file_test *test, const gm_file_row *r, gm_file_run
     snprintf(row.variant, sizeof row.variant, "%s %s x%d", r->kind, r->strategy, r->threads);
     gm_size_format(r->bytes, row.shape);
     row.work = (double)r->bytes;
-    row.limit = r->limit;
+    row.measured = r->limit;
+    row.measured_of = r->limit_of;
     row.rival = r->rival;
     row.threads = r->threads;
     if (rate)

@@ -44,6 +44,7 @@ static int measure(gm_file_test *test, gm_write_strategy strategy, int index, in
                        .cache = cache,
                        .bytes = w.benchmark.blocks * block,
                        .limit = cache == GM_CACHE_WARM ? test->memory_rate[index] : 0,
+                       .limit_of = "memcpy",
                        .rival = test->write_rival[cache]};
     double rate = 0;
     int status = gm_file_test_add(test, &row, run_write, &w, &rate);

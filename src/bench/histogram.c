@@ -152,7 +152,7 @@ static int measure_variant(gm_bench *bench, const variant *s, int64_t bytes, gm_
         status = check(&b, &wrong);
     gm_bench_row row = gm_bench_row_make(bench, s->name, "histogram", cache.state, &timings[0]);
     row.work = (double)bytes;
-    row.limit = cache.state == GM_CACHE_COLD ? bench->job->info.memory_limit : 0;
+    row.computed = gm_bench_memory_limit(bench, cache.state);
     row.rival = timings[1].median > 0 ? (double)bytes / timings[1].median : 0;
     row.max_error = (double)wrong;
     gm_size_format(bytes, row.shape);

@@ -282,7 +282,7 @@ static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *
         gm_bench_row row = gm_bench_row_make(r->bench, c->name, c->kernel, cache, &timings[i]);
         row.work = work;
         row.unit = gm_bench_unit_flops;
-        row.limit = c->limit;
+        row.computed = c->limit;
         row.max_error = max_error[i];
         row.mean_error = mean_error[i];
         row.published = c->published;

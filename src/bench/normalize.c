@@ -249,7 +249,7 @@ static int add_row(buffers *b, gm_cache_state cache, const gm_bench_timing *timi
 {
     gm_bench_row row = gm_bench_row_make(b->bench, b->variant->name, "normalize", cache, &timings[0]);
     row.work = bytes_moved(b);
-    row.limit = cache == GM_CACHE_COLD ? b->bench->job->info.memory_limit : 0;
+    row.computed = gm_bench_memory_limit(b->bench, cache);
     row.rival = timings[1].median > 0 ? 2.0 * (double)b->bytes / timings[1].median : 0;
     row.max_error = (double)wrong;
     row.published = (gm_bench_published){b->variant->published * 1e9, -1, -1};

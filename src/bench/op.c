@@ -24,11 +24,34 @@ typedef struct choice {
     const char *argument;
 } choice;
 
+/* The text that an experiment is from, by the letter of its number. */
+static const char *text_of(char letter)
+{
+    static const struct {
+        char letter;
+        const char *text;
+    } texts[] = {{'A', "article A"}, {'B', "lecture B"}, {'C', "article C"}, {'D', "article D"}, {'E', "tutorial E"}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].letter == letter)
+            return texts[i].text;
+    return "text";
+}
+
+/* "article A, section 5; lecture B, section 4 (A5 B4)" of the experiments "A5 B4". */
+static void print_origin(const char *experiments)
+{
+    for (const char *at = experiments; *at; at += strcspn(at, " "), at += strspn(at, " "))
+        printf("%s%s, section %.*s", at == experiments ? "; from " : "; ", text_of(*at), (int)strcspn(at + 1, " "),
+               at + 1);
+    printf(*experiments ? " (%s)\n" : "\n", experiments);
+}
+
 static int list(void)
 {
-    for (int i = 0; i < TESTS; i++)
-        printf("%-9s %-14s  %-8s  %s\n", tests[i].name, tests[i].argument ? tests[i].argument : "",
-               tests[i].experiments, tests[i].help);
+    for (int i = 0; i < TESTS; i++) {
+        printf("%-9s %-14s  %s", tests[i].name, tests[i].argument ? tests[i].argument : "", tests[i].help);
+        print_origin(tests[i].experiments);
+    }
     return gm_stdout_flush();
 }
 
@@ -127,6 +150,8 @@ static int bench_all(gm_job *job, const choice choices[TESTS])
         status = measure_all(&bench, choices);
     if (!status)
         status = gm_job_agree_all(job, leading ? gm_bench_files_write(&bench) : GM_OK);
+    if (!status)
+        status = gm_job_agree_all(job, leading ? gm_bench_check_limits(&bench) : GM_OK);
     if (leading)
         gm_bench_files_close(&bench);
     gm_bench_close(&bench);

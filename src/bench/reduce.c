@@ -175,7 +175,9 @@ static int add_row(const candidate *c, const gm_bench_timing *timing, gm_cache_s
     char size[GM_SIZE_TEXT];
     gm_bench_row row = gm_bench_row_make(x->bench, c->name, c->kind == OURS ? "reduce-rows" : c->name, cache, timing);
     row.work = (double)x->bytes;
-    row.limit = c->kind == READ ? x->bench->job->info.memory_limit : c->kind == COPY ? 0 : read_rate;
+    row.computed = gm_bench_memory_limit(x->bench, cache);
+    row.measured = c->kind == OURS || c->kind == RIVAL ? read_rate : 0;
+    row.measured_of = "plain read";
     row.rival = c->kind == OURS ? rival_rate : 0;
     snprintf(row.shape, sizeof row.shape, "%s %s", gm_dtype_name(x->type), gm_size_format(x->bytes, size));
     return gm_bench_add(x->bench, &row);

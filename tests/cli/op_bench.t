@@ -14,9 +14,10 @@ with open(os.path.join(SOURCE, "src/bench/benches.def")) as file:
     names = re.findall(r'^GM_BENCH\("(\w+)"', file.read(), re.MULTILINE)
 gm.ok(ran.code == 0 and names and [line.split()[0] for line in ran.out.splitlines()] == names, "--list names the tests",
       ran, names)
+gm.ok(re.search(r"^copy .*; from article A, section 5; lecture B, section 4 \(A5 B4\)$", ran.out, re.MULTILINE), "--list says where a test is from", ran)
 
 KEYS = {"test", "variant", "kernel", "shape", "cache", "median_s", "spread", "repetitions", "calls", "held", "rate",
-        "unit", "limit", "ratio_limit", "ratio_rival", "max_error", "mean_error", "leaf", "tile"}
+        "unit", "limit", "limit_by", "ratio_limit", "computed_limit", "ratio_rival", "max_error", "mean_error", "leaf", "tile"}
 
 
 def results(test, shapes, device):
@@ -53,6 +54,10 @@ for device in gm.devices():
     gm.ok({row["shape"] for row in rows} == {"64x64x64", "65x33x129"}, f"{device}: the shapes of --shapes", rows)
     rows = results("copy", "1M", device)
     gm.ok(any(row["ratio_rival"] for row in rows), f"{device}: copies are compared with a rival", rows)
+    for test, variants in (("transpose", 8), ("flip", 7), ("gather", 10)):
+        rows = results(test, "64K", device)
+        gm.ok(len(rows) == 2 * variants and all(row["limit_by"] == "copy" and row["ratio_limit"] > 0 for row in rows),
+              f"{device}: {test} is held against a copy", rows)
     for test in ("normalize", "histogram"):
         rows = results(test, "1M", device)
         gm.ok(rows and all(row["max_error"] == 0 for row in rows), f"{device}: {test}: no errors", rows)
