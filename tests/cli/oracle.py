@@ -46,10 +46,11 @@ def moments(part):
 
 
 def percentile(part, p):
-    """numpy.percentile of a part, in float64. Of integers its rule in exact differences: numpy's own overflow."""
-    if is_float(part.dtype):
-        return np.percentile(part.astype("f8"), p)
+    """numpy.percentile of a part, in float64. Of integers its rule in exact differences: numpy's own overflow. The element itself where the
+    percentile is one: beside an infinity numpy makes it NaN."""
     values, at = np.sort(part, axis=None), (part.size - 1) * (p / 100)
+    if is_float(part.dtype):
+        return float(values[int(at)]) if at == int(at) else np.percentile(part.astype("f8"), p)
     below, t = math.floor(at), at - math.floor(at)
     low, high = int(values[below]), int(values[min(below + 1, part.size - 1)])
     return float(low) if t == 0 else float(low) + float(high - low) * t if t < 0.5 else float(high) - float(high - low) * (1 - t)
