@@ -9,6 +9,7 @@
  *   data.c      random data, transfers, and the error of a product
  *   table.c     rows of results: as a table, as JSON, as CSV
  *   compare.c   the results of two runs, side by side
+ *   plot.c      rows of results as a picture
  *   moves.c     what the tests of operations that move elements share
  *   NAME.c      the test NAME (file_NAME.c: a part of the test file)
  *
@@ -69,6 +70,8 @@ typedef struct gm_bench_row {
     double computed; /* limit, work per second: from clock and width; 0: none */
     double measured; /* limit: the best that was measured in the same run for the same reads and writes; 0: none */
     const char *measured_of; /* name of what reached `measured` */
+    double x;                /* place on the axis of a sweep; 0: no sweep */
+    const char *x_name;      /* name of the axis, with its unit */
     double rival; /* work per second of the library or call that a user would choose, in the same run; 0: this row is
                      the rival, or there is none */
     double max_error, mean_error; /* relative; -1: does not apply */
@@ -100,7 +103,7 @@ typedef struct gm_bench {
     void *staging; /* [GM_BENCH_STAGING] pinned; NULL on a device that addresses host memory */
     gm_bench_row *rows;
     int row_count, row_room;
-    gm_text_file json, csv; /* of --json and --csv */
+    gm_text_file json, csv, plot; /* of --json, --csv and --plot */
 } gm_bench;
 
 /* A test. GM_ECHECK if a result is wrong. */
@@ -204,12 +207,23 @@ int gm_bench_check_limits(const gm_bench *bench);
 /* Appends a row and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
 int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
 
-/* The files of --json and --csv: opened before anything is measured, checked against the files that the tests read
- * (gm_text_check(), that of --report as well), written at the end. GM_EOUTPUT, GM_EUSAGE. */
+/* Work per second. */
+double gm_bench_rate(const gm_bench_row *row);
+
+const char *gm_bench_cache_name(gm_cache_state cache);
+
+/* The files of --json, --csv and --plot: opened before anything is measured, checked against the files that the tests
+ * read (gm_text_check(), that of --report as well), written at the end. GM_EOUTPUT, GM_EUSAGE. */
 int gm_bench_files_open(gm_bench *bench);
 int gm_bench_files_check(gm_bench *bench, const gm_file_list *sources);
 int gm_bench_files_write(gm_bench *bench);
 void gm_bench_files_close(gm_bench *bench);
+
+/* The picture of --plot, by gnuplot, and how such a file begins (gm_text_open). GM_EOUTPUT, also where there is no
+ * gnuplot. */
+extern const char gm_bench_plot_kind[];
+int gm_bench_plot_check(void);
+int gm_bench_plot_write(const gm_bench *bench, gm_text_file *file);
 
 /* Prints the change of each rate between two files of --json, and a verdict. *slower: the number of rates that became
  * less, beyond the noise. GM_EINPUT, GM_EOUTPUT. */

@@ -75,6 +75,8 @@ static int measure_cache(copies *x, gm_bench_cache cache)
         row.computed = gm_bench_memory_limit(bench, cache.state);
         if (i == 0 && count > 1 && timings[1].median > 0)
             row.rival = row.work / timings[1].median;
+        row.x = (double)x->bytes;
+        row.x_name = "bytes";
         gm_size_format(x->bytes, row.shape);
         status = check_copy(&candidates[i]);
         if (!status)

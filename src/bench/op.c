@@ -97,7 +97,7 @@ static int check_files(gm_bench *bench, const choice choices[TESTS])
     gm_file_list sources = {0};
     gm_dataset input;
     int status = GM_OK, at_stake = gm_text_is_at_stake(&bench->json) || gm_text_is_at_stake(&bench->csv) ||
-                                   gm_text_is_at_stake(&bench->job->report.file);
+                                   gm_text_is_at_stake(&bench->plot) || gm_text_is_at_stake(&bench->job->report.file);
     for (int i = 0; i < TESTS && !status && at_stake; i++) {
         if (!choices[i].wanted || !choices[i].argument)
             continue;
@@ -166,10 +166,11 @@ static int compare_all(gm_run *run)
     int slower = 0, status = GM_OK;
     if (o->operand_count != 3)
         status = gm_fail(GM_EUSAGE, "bench compare expects two files of bench --json, OLD and NEW");
-    else if (o->json || o->csv || o->shapes || o->output)
+    else if (o->json || o->csv || o->plot || o->shapes || o->output)
         status = gm_fail(GM_EUSAGE, "bench compare takes no --%s",
                          o->json     ? "json"
                          : o->csv    ? "csv"
+                         : o->plot   ? "plot"
                          : o->shapes ? "shapes"
                                      : "output");
     else if (job->ranks->rank == 0)

@@ -12,11 +12,15 @@
 
 const gm_bench_unit gm_bench_unit_flops = {"Tflop/s", 1e12}, gm_bench_unit_bytes = {"GB/s", 1e9};
 
-static const char *const cache_names[] = {[GM_CACHE_WARM] = "warm", [GM_CACHE_COLD] = "cold"};
+const char *gm_bench_cache_name(gm_cache_state cache)
+{
+    static const char *const names[] = {[GM_CACHE_WARM] = "warm", [GM_CACHE_COLD] = "cold"};
+    return names[cache];
+}
 
 static const double most_of_limit = 1.02; /* of a rate: clocks and times are not exact */
 
-static double rate(const gm_bench_row *row)
+double gm_bench_rate(const gm_bench_row *row)
 {
     return row->timing.median > 0 ? row->work / row->timing.median : 0;
 }
@@ -42,7 +46,7 @@ int gm_bench_check_limits(const gm_bench *bench)
     int count = 0;
     for (int i = 0; i < bench->row_count; i++) {
         const gm_bench_row *row = &bench->rows[i];
-        if (row->computed > 0 && rate(row) > most_of_limit * row->computed) {
+        if (row->computed > 0 && gm_bench_rate(row) > most_of_limit * row->computed) {
             first = first ? first : row;
             count++;
         }
@@ -51,8 +55,8 @@ int gm_bench_check_limits(const gm_bench *bench)
                   : gm_fail(GM_ECHECK,
                             "bench %s: %s %s is %.3f of its computed limit, expected at most %.2f: the measurement is "
                             "wrong (%d such rate%s)",
-                            first->test, first->variant, first->shape, rate(first) / first->computed, most_of_limit,
-                            count, count > 1 ? "s" : "");
+                            first->test, first->variant, first->shape, gm_bench_rate(first) / first->computed,
+                            most_of_limit, count, count > 1 ? "s" : "");
 }
 
 /* "4263.1", or "-" if there is none. */
@@ -84,9 +88,9 @@ static void print_row(const gm_bench_row *r, int first)
                "cache", "median", "spread", "count", "rate", "limit", "by", "of limit", "of rival", "max error",
                "mean");
     printf("%-9s %-20s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %10s %-14s %8s %8s %9s %9s\n", r->test, r->variant,
-           r->shape, cache_names[r->cache], 1e3 * r->timing.median, 100 * r->timing.spread, r->timing.repetitions,
-           rate(r) / r->unit.scale, r->unit.name, format_limit(limit, r), limit_name(r),
-           format_ratio(of_limit, rate(r), gm_bench_limit(r)), format_ratio(rival, rate(r), r->rival),
+           r->shape, gm_bench_cache_name(r->cache), 1e3 * r->timing.median, 100 * r->timing.spread,
+           r->timing.repetitions, gm_bench_rate(r) / r->unit.scale, r->unit.name, format_limit(limit, r), limit_name(r),
+           format_ratio(of_limit, gm_bench_rate(r), gm_bench_limit(r)), format_ratio(rival, gm_bench_rate(r), r->rival),
            format_error(most, r->max_error), format_error(mean, r->mean_error));
     if (r->ranks > 1)
         printf("%-9s   %d ranks, %.3f to %.3f %s, the slowest is rank %d on %s\n", "", r->ranks,
@@ -143,14 +147,14 @@ static json_t *known(double value, int is_known)
 /* Its members are the columns of the CSV too. */
 static json_t *row_object(const gm_bench_row *r)
 {
-    double scale = r->unit.scale, now = rate(r), limit = gm_bench_limit(r);
+    double scale = r->unit.scale, now = gm_bench_rate(r), limit = gm_bench_limit(r);
     const gm_bench_timing *t = &r->timing;
     return json_pack("{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                      "s:I, s:I, s:o}",
                      "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel),
-                     "shape", r->shape, "cache", cache_names[r->cache], "median_s", t->median, "spread", t->spread,
-                     "repetitions", t->repetitions, "calls", t->calls, "held", t->held, "rate", now / scale, "unit",
-                     r->unit.name, "limit", known(limit / scale, limit > 0), "limit_by",
+                     "shape", r->shape, "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread",
+                     t->spread, "repetitions", t->repetitions, "calls", t->calls, "held", t->held, "rate", now / scale,
+                     "unit", r->unit.name, "limit", known(limit / scale, limit > 0), "limit_by",
                      limit > 0 ? json_string(limit_name(r)) : json_null(), "ratio_limit", known(now / limit, limit > 0),
                      "computed_limit", known(r->computed / scale, r->computed > 0), "ratio_rival",
                      known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0),
@@ -262,16 +266,24 @@ int gm_bench_files_open(gm_bench *bench)
 {
     const gm_options *o = bench->job->options;
     int status = gm_text_open(&bench->json, o->json, o->force, GM_REPORT_KIND);
-    return status ? status : gm_text_open(&bench->csv, o->csv, o->force, "test,variant,kernel,shape,cache,");
+    if (!status)
+        status = gm_text_open(&bench->csv, o->csv, o->force, "test,variant,kernel,shape,cache,");
+    if (!status)
+        status = gm_text_open(&bench->plot, o->plot, o->force, gm_bench_plot_kind);
+    return status || !o->plot ? status : gm_bench_plot_check();
 }
 
 int gm_bench_files_check(gm_bench *bench, const gm_file_list *sources)
 {
     const gm_options *o = bench->job->options;
-    int status = gm_text_check(&bench->json, sources, o->report);
-    if (!status)
-        status = gm_text_check(&bench->csv, sources, o->json);
-    return status ? status : gm_text_check(&bench->job->report.file, sources, o->csv);
+    const char *names[] = {o->json, o->csv, o->plot, o->report};
+    gm_text_file *files[] = {&bench->json, &bench->csv, &bench->plot, &bench->job->report.file};
+    int status = GM_OK, count = sizeof files / sizeof files[0];
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count && !status; j++)
+            if (i != j)
+                status = gm_text_check(files[i], sources, names[j]);
+    return status;
 }
 
 static int write_file(const gm_bench *bench, gm_text_file *file, int (*write)(const gm_bench *bench, FILE *file))
@@ -282,11 +294,14 @@ static int write_file(const gm_bench *bench, gm_text_file *file, int (*write)(co
 int gm_bench_files_write(gm_bench *bench)
 {
     int status = write_file(bench, &bench->json, write_json);
-    return status ? status : write_file(bench, &bench->csv, write_csv);
+    if (!status)
+        status = write_file(bench, &bench->csv, write_csv);
+    return status || !bench->plot.stream ? status : gm_bench_plot_write(bench, &bench->plot);
 }
 
 void gm_bench_files_close(gm_bench *bench)
 {
     gm_text_discard(&bench->json);
     gm_text_discard(&bench->csv);
+    gm_text_discard(&bench->plot);
 }

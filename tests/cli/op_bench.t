@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 
 import gm
 
@@ -69,6 +70,26 @@ for device in gm.devices():
     gm.ok({row["shape"].split()[0] for row in rows} == types, f"{device}: reductions of every type", rows)
     gm.ok(all(row["ratio_limit"] for row in rows if row["variant"] == "min max sum sumsq"),
           f"{device}: the limit of reductions is a plain read", rows)
+
+# --- Pictures ---
+
+PLOT = "bench copy --shapes 64K,128K,256K --device cpu --threads 1 -q --plot"
+if shutil.which("gnuplot"):
+    for again in ("", ", in the place of one of its own"):
+        ran = gm.run(f"{PLOT} p.svg")
+        gm.ok(ran.code == 0 and not ran.err and "<svg" in open("p.svg").read() and "bench copy" in open("p.svg").read(), f"--plot draws an SVG{again}", ran)
+    ran = gm.run("bench copy flip --device cpu --threads 1 -q --host-memory 30M --plot - --csv r.csv --force")
+    gm.ok(ran.code == 0 and ran.out.startswith("<?xml") and ran.out.rstrip().endswith("</svg>"), "--plot - writes it to standard output, bars and curves", ran)
+    with open("mine.svg", "w") as file:
+        file.write("<svg/>")
+    ran = gm.run(f"{PLOT} mine.svg")
+    gm.ok(not gm.faults_of_refusal(ran, 4, "mine.svg.*--force") and open("mine.svg").read() == "<svg/>", "a file of the user's is kept", ran)
+    ran = gm.run(f"{PLOT} same.svg --csv same.svg")
+    gm.ok(not gm.faults_of_refusal(ran, 4, "same.svg") and not os.path.exists("same.svg"), "two results in one file are refused", ran)
+else:
+    gm.skip("--plot", "no gnuplot")
+ran = gm.run(f"{PLOT} none.svg", environment={"PATH": "/nowhere"})
+gm.ok(not gm.faults_of_refusal(ran, 4, "needs gnuplot") and not os.path.exists("none.svg"), "no gnuplot: refused before the work", ran)
 
 # --- Two runs ---
 
