@@ -7,6 +7,7 @@
  *   ranks.c     ranks that measure together, and their results
  *   sizes.c     buffer sizes, and the cache states to measure them in
  *   data.c      random data, transfers, and the error of a product
+ *   row.c       a row of results: its rate and its limits
  *   table.c     rows of results: as a table, as JSON, as CSV
  *   compare.c   the results of two runs, side by side
  *   plot.c      rows of results as a picture
@@ -188,6 +189,41 @@ void gm_bench_sample_free(gm_bench_sample *sample);
 int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, const void *c, gm_dtype type, int64_t ld,
                             double *max_error, double *mean_error);
 
+/* --- Moves: operations that move elements (transpose, flip, gather), beside a copy of as many bytes --- */
+
+/* A move: element `at` of the result, of `bytes` bytes, is the element number origin(at) of the source. */
+typedef struct gm_bench_move {
+    char variant[GM_BENCH_TEXT], shape[GM_BENCH_TEXT];
+    int64_t elements, bytes;
+    int64_t more; /* bytes that are moved besides: of indices */
+    int (*run)(const struct gm_bench_move *move, gm_queue *queue, void *dst, const void *src);
+    int64_t (*origin)(const struct gm_bench_move *move, int64_t at);
+    const gm_bench *bench;
+    const void *call; /* of the test */
+} gm_bench_move;
+
+/* Buffers of the moves of a size, device memory: src has random bits, dst nothing. */
+typedef struct gm_bench_moves {
+    gm_bench *bench;
+    void *dst, *src; /* [size] */
+    int64_t size;
+    uint64_t key;
+} gm_bench_moves;
+
+enum { GM_BENCH_MOVES_UNIT = 1 << 16 }; /* sizes are multiples */
+
+/* Sizes as gm_bench_each_size() takes them: the largest of one buffer, at most 8 GiB on a GPU and 64 MiB on a
+ * processor. */
+int gm_bench_each_move_size(gm_bench *bench, int (*measure)(gm_bench *bench, int64_t bytes));
+
+/* The caller closes the buffers, also after a failure. */
+int gm_bench_moves_open(gm_bench *bench, int64_t size, gm_bench_moves *moves);
+void gm_bench_moves_close(gm_bench_moves *moves);
+
+/* Times a move and a copy of as many bytes in each cache state, checks blocks of the result, adds the rows. The copy is
+ * the limit. GM_ECHECK if an element is wrong. Collective. */
+int gm_bench_moves_measure(const gm_bench_moves *moves, const gm_bench_move *move);
+
 /* --- Results --- */
 
 /* A row of the test that runs, in bytes per second, without a shape; fields that do not apply to every test are set to
@@ -200,6 +236,9 @@ double gm_bench_memory_limit(const gm_bench *bench, gm_cache_state cache);
 
 /* The limit that the rate of a row is held against: the measured one, if there is one, else the computed one. */
 double gm_bench_limit(const gm_bench_row *row);
+
+/* The origin of that limit: "plain read", "computed", "-". */
+const char *gm_bench_limit_name(const gm_bench_row *row);
 
 /* GM_ECHECK if a rate exceeds its computed limit: the benchmark measures wrongly. */
 int gm_bench_check_limits(const gm_bench *bench);

@@ -1,6 +1,6 @@
 /* bench flip - the rows or the columns of a matrix in the opposite order, beside a copy of as many bytes. */
 #include "kernels/move/calls.h"
-#include "src/bench/moves.h"
+#include "src/bench/bench.h"
 
 #include <inttypes.h>
 

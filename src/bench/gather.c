@@ -1,6 +1,6 @@
 /* bench gather - rows by their numbers, and numbers from one and two indices, beside a copy of as many bytes. */
 #include "kernels/move/calls.h"
-#include "src/bench/moves.h"
+#include "src/bench/bench.h"
 
 #include "base/memory.h"
 #include "base/size.h"

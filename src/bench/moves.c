@@ -1,5 +1,5 @@
 /* Operations that move elements, beside a copy of as many bytes. */
-#include "src/bench/moves.h"
+#include "src/bench/bench.h"
 
 #include "base/size.h"
 #include "kernels/host.h"

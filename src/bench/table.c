@@ -10,55 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-const gm_bench_unit gm_bench_unit_flops = {"Tflop/s", 1e12}, gm_bench_unit_bytes = {"GB/s", 1e9};
-
-const char *gm_bench_cache_name(gm_cache_state cache)
-{
-    static const char *const names[] = {[GM_CACHE_WARM] = "warm", [GM_CACHE_COLD] = "cold"};
-    return names[cache];
-}
-
-static const double most_of_limit = 1.02; /* of a rate: clocks and times are not exact */
-
-double gm_bench_rate(const gm_bench_row *row)
-{
-    return row->timing.median > 0 ? row->work / row->timing.median : 0;
-}
-
-double gm_bench_memory_limit(const gm_bench *bench, gm_cache_state cache)
-{
-    return cache == GM_CACHE_COLD ? bench->job->info.memory_limit : 0;
-}
-
-double gm_bench_limit(const gm_bench_row *row)
-{
-    return row->measured > 0 ? row->measured : row->computed;
-}
-
-static const char *limit_name(const gm_bench_row *row)
-{
-    return row->measured > 0 ? row->measured_of : row->computed > 0 ? "computed" : "-";
-}
-
-int gm_bench_check_limits(const gm_bench *bench)
-{
-    const gm_bench_row *first = NULL;
-    int count = 0;
-    for (int i = 0; i < bench->row_count; i++) {
-        const gm_bench_row *row = &bench->rows[i];
-        if (row->computed > 0 && gm_bench_rate(row) > most_of_limit * row->computed) {
-            first = first ? first : row;
-            count++;
-        }
-    }
-    return !first ? GM_OK
-                  : gm_fail(GM_ECHECK,
-                            "bench %s: %s %s is %.3f of its computed limit, expected at most %.2f: the measurement is "
-                            "wrong (%d such rate%s)",
-                            first->test, first->variant, first->shape, gm_bench_rate(first) / first->computed,
-                            most_of_limit, count, count > 1 ? "s" : "");
-}
-
 /* "4263.1", or "-" if there is none. */
 static char *format_limit(char text[16], const gm_bench_row *row)
 {
@@ -89,9 +40,10 @@ static void print_row(const gm_bench_row *r, int first)
                "mean");
     printf("%-9s %-20s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %10s %-14s %8s %8s %9s %9s\n", r->test, r->variant,
            r->shape, gm_bench_cache_name(r->cache), 1e3 * r->timing.median, 100 * r->timing.spread,
-           r->timing.repetitions, gm_bench_rate(r) / r->unit.scale, r->unit.name, format_limit(limit, r), limit_name(r),
-           format_ratio(of_limit, gm_bench_rate(r), gm_bench_limit(r)), format_ratio(rival, gm_bench_rate(r), r->rival),
-           format_error(most, r->max_error), format_error(mean, r->mean_error));
+           r->timing.repetitions, gm_bench_rate(r) / r->unit.scale, r->unit.name, format_limit(limit, r),
+           gm_bench_limit_name(r), format_ratio(of_limit, gm_bench_rate(r), gm_bench_limit(r)),
+           format_ratio(rival, gm_bench_rate(r), r->rival), format_error(most, r->max_error),
+           format_error(mean, r->mean_error));
     if (r->ranks > 1)
         printf("%-9s   %d ranks, %.3f to %.3f %s, the slowest is rank %d on %s\n", "", r->ranks,
                r->work / r->slowest / r->unit.scale, r->work / r->fastest / r->unit.scale, r->unit.name, r->slow_rank,
@@ -100,20 +52,6 @@ static void print_row(const gm_bench_row *r, int first)
         printf("%-9s %-20s %-20s %-5s %12s %7s %5s %10.5f %-7s %10s %-14s %8s %8s %9s %9s\n", "", "  published", "", "",
                "", "", "", r->published.rate / r->unit.scale, r->unit.name, "", "", "", "",
                format_error(most, r->published.max_error), format_error(mean, r->published.mean_error));
-}
-
-gm_bench_row gm_bench_row_make(const gm_bench *bench, const char *variant, const char *kernel, gm_cache_state cache,
-                               const gm_bench_timing *timing)
-{
-    gm_bench_row row = {.test = bench->test,
-                        .cache = cache,
-                        .timing = *timing,
-                        .unit = gm_bench_unit_bytes,
-                        .max_error = -1,
-                        .mean_error = -1};
-    snprintf(row.variant, sizeof row.variant, "%s", variant);
-    snprintf(row.kernel, sizeof row.kernel, "%s", kernel);
-    return row;
 }
 
 /* Rank 0. */
@@ -149,17 +87,17 @@ static json_t *row_object(const gm_bench_row *r)
 {
     double scale = r->unit.scale, now = gm_bench_rate(r), limit = gm_bench_limit(r);
     const gm_bench_timing *t = &r->timing;
-    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:I, s:I, s:o}",
-                     "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel),
-                     "shape", r->shape, "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread",
-                     t->spread, "repetitions", t->repetitions, "calls", t->calls, "held", t->held, "rate", now / scale,
-                     "unit", r->unit.name, "limit", known(limit / scale, limit > 0), "limit_by",
-                     limit > 0 ? json_string(limit_name(r)) : json_null(), "ratio_limit", known(now / limit, limit > 0),
-                     "computed_limit", known(r->computed / scale, r->computed > 0), "ratio_rival",
-                     known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0),
-                     "mean_error", known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile",
-                     (json_int_t)r->tile, "threads", r->threads > 0 ? json_integer(r->threads) : json_null());
+    return json_pack(
+        "{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:I, s:I, s:o}",
+        "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel), "shape", r->shape,
+        "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread", t->spread, "repetitions",
+        t->repetitions, "calls", t->calls, "held", t->held, "rate", now / scale, "unit", r->unit.name, "limit",
+        known(limit / scale, limit > 0), "limit_by", limit > 0 ? json_string(gm_bench_limit_name(r)) : json_null(),
+        "ratio_limit", known(now / limit, limit > 0), "computed_limit", known(r->computed / scale, r->computed > 0),
+        "ratio_rival", known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0),
+        "mean_error", known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile",
+        (json_int_t)r->tile, "threads", r->threads > 0 ? json_integer(r->threads) : json_null());
 }
 
 /* The extremes of several ranks. */

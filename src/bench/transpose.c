@@ -1,6 +1,6 @@
 /* bench transpose - two axes swapped, for elements of each size, beside a copy of as many bytes. */
 #include "kernels/move/calls.h"
-#include "src/bench/moves.h"
+#include "src/bench/bench.h"
 
 #include "base/size.h"
 
