@@ -2,6 +2,7 @@
 #include "io/bytes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +45,41 @@ static int read_plain(const gm_bytes *file, int fd, int64_t offset, void *dst, s
     return status;
 }
 
+/* A file is open while it is read: there may be thousands. */
+static int read_extent(const gm_bytes *file, const gm_extent *extent, int64_t at, void *dst, size_t bytes)
+{
+    int fd = open(extent->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return gm_fail(file->code, "%s: %s cannot be opened: %s", file->title, extent->path, strerror(errno));
+    int status = read_plain(file, fd, extent->offset + at, dst, bytes);
+    close(fd);
+    return status;
+}
+
+static int read_extents(const gm_bytes *file, int64_t offset, char *dst, size_t bytes)
+{
+    int status = GM_OK;
+    for (int i = 0; i < file->extents && bytes && !status; i++) {
+        const gm_extent *extent = &file->extent[i];
+        if (offset < extent->bytes) {
+            size_t part = (size_t)gm_min((int64_t)bytes, extent->bytes - offset);
+            status = read_extent(file, extent, offset, dst, part);
+            dst += part;
+            bytes -= part;
+        }
+        offset = gm_max(offset - extent->bytes, 0);
+    }
+    return status || !bytes
+               ? status
+               : gm_fail(file->code, "%s: its external storage ends %zu bytes too early", file->title, bytes);
+}
+
 int gm_bytes_read(const gm_bytes *file, int64_t offset, void *dst, size_t bytes)
 {
     int status = check_range(file, offset, bytes);
     size_t from, to;
+    if (!status && file->extents)
+        return read_extents(file, offset, dst, bytes);
     if (status || !file->cold || bytes < GM_COLD_MIN_BYTES)
         return status ? status : read_plain(file, file->fd, offset, dst, bytes);
     gm_cold_turn turn = gm_cold_read(file->cold, offset, dst, bytes, &from, &to);

@@ -5,13 +5,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes that lie in a file of their own. */
+typedef struct gm_extent {
+    char *path;
+    int64_t offset, bytes; /* in the file */
+} gm_extent;
+
 /* An open file, and the title and status of its errors. */
 typedef struct gm_bytes {
     int fd;
-    int code;             /* GM_EINPUT or GM_EOUTPUT */
-    const char *title;    /* "FILE:DATASET"; lent */
-    int64_t needed;       /* bytes of the whole file, for the message; 0: left out */
-    struct gm_cold *cold; /* for large reads of uncached data (io/cold.h); NULL: all reads are plain */
+    int code;                /* GM_EINPUT or GM_EOUTPUT */
+    const char *title;       /* "FILE:DATASET"; lent */
+    int64_t needed;          /* bytes of the whole file, for the message; 0: left out */
+    struct gm_cold *cold;    /* for large reads of uncached data (io/cold.h); NULL: all reads are plain */
+    const gm_extent *extent; /* to be read only: the bytes of these, one after the other, and none of fd */
+    int extents;
 } gm_bytes;
 
 /* All of the bytes at offset; a file that ends before them is an error. Thread-safe. */

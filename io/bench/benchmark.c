@@ -111,7 +111,7 @@ int gm_read_benchmark_open(const gm_dataset *dataset, gm_read_strategy strategy,
     benchmark->piece = piece;
     benchmark->dataset = *dataset;
     gm_dataset_title(dataset, benchmark->title);
-    benchmark->file = (gm_bytes){-1, GM_EINPUT, benchmark->title, 0, NULL};
+    benchmark->file = (gm_bytes){.fd = -1, .code = GM_EINPUT, .title = benchmark->title};
     if (strategy == GM_READ_MEMORY)
         status = open_memory(benchmark, bytes);
     else if (strategy == GM_READ_HDF5 && dataset->layout == GM_VIRTUAL)

@@ -75,7 +75,7 @@ int gm_chunk_reader_open(const gm_dataset *dataset, const char *title, gm_chunk_
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", title);
     reader->dataset = dataset;
     reader->title = title;
-    reader->file = (gm_bytes){-1, GM_EINPUT, title, 0, NULL};
+    reader->file = (gm_bytes){.fd = -1, .code = GM_EINPUT, .title = title};
     int status = gm_chunks_find(dataset, title, &reader->chunks, &found);
     if (status || !found)
         goto out;

@@ -13,6 +13,7 @@
 #include "io/h5.h"
 #include "io/input_vfd.h"
 #include "io/read/chunk_find.h"
+#include "io/read/external_read.h"
 #include "io/worker.h"
 
 struct gm_foreign {
@@ -30,6 +31,8 @@ typedef struct opened {
     int64_t chunk[GM_RANK_MAX], chunk_bytes, stored_bytes; /* in memory; without filters. 0: of no chunks */
     int64_t least_bytes;                                   /* with all filters */
     int filters;
+    gm_external *external;     /* NULL: none */
+    int64_t dims[GM_RANK_MAX]; /* in the file */
     char title[GM_PATH_MAX];
     struct opened *next;
 } opened;
@@ -38,6 +41,7 @@ static opened *all; /* under the lock of h5.h */
 
 static void release(opened *o)
 {
+    gm_external_close(o->external);
     gm_h5_close(o->type);
     gm_h5_close(o->space);
     gm_h5_close(o->set);
@@ -127,6 +131,8 @@ static int open_it(opened *o, const gm_dataset *dataset)
         status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", o->title, gm_h5_error(reason));
     else if (!has_shape(o->space, dataset) || !has_chunks(o, dataset))
         status = gm_fail(GM_EINPUT, "%s: has changed since it was described", o->title);
+    else
+        status = gm_external_open(o->set, o->title, &o->external);
     gm_h5_close(access);
     return status;
 }
@@ -139,6 +145,7 @@ static int open_there(const void *argument, size_t bytes, gm_reply *reply)
     if (!o)
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", call->title);
     *o = (opened){.id = call->id, .rank = call->dataset.rank, .next = all};
+    memcpy(o->dims, call->dataset.dims, sizeof o->dims);
     o->file = o->set = o->space = o->type = H5I_INVALID_HID;
     memcpy(o->title, call->title, sizeof o->title);
     int status = open_it(o, &call->dataset);
@@ -203,6 +210,19 @@ static int check_chunks(const opened *o, const read_call *call)
     return status;
 }
 
+static int read_external(const opened *o, const read_call *call, int64_t elements, void *to)
+{
+    gm_stride dims[GM_RANK_MAX];
+    int64_t stride = (int64_t)gm_external_size(o->external), dense = stride, first = 0;
+    for (int d = o->rank - 1; d >= 0; d--) {
+        first += call->start[d] * stride;
+        dims[d] = (gm_stride){call->count[d], stride * call->step[d], dense};
+        stride *= o->dims[d];
+        dense *= call->count[d];
+    }
+    return gm_external_read(o->external, first, dims, o->rank, elements, o->type, to);
+}
+
 /* Memory of the shape of the piece: between different shapes libhdf5 copies element by element. */
 static int read_there(const void *argument, size_t bytes, gm_reply *reply)
 {
@@ -221,6 +241,8 @@ static int read_there(const void *argument, size_t bytes, gm_reply *reply)
         elements *= count[d];
     }
     int status = gm_reply_place(reply, elements * H5Tget_size(o->type), &to);
+    if (!status && o->external)
+        return read_external(o, call, (int64_t)elements, to);
     if (status)
         return status;
     status = o->stored_bytes ? check_chunks(o, call) : GM_OK;

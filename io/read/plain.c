@@ -98,7 +98,7 @@ int gm_plain_open(const gm_dataset *dataset, const char *title, gm_plain **out)
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", title);
     plain->dataset = *dataset;
     snprintf(plain->title, sizeof plain->title, "%s", title);
-    plain->bytes = (gm_bytes){-1, GM_EINPUT, plain->title, 0, NULL};
+    plain->bytes = (gm_bytes){.fd = -1, .code = GM_EINPUT, .title = plain->title};
     if (dataset->direct)
         status = open_direct(plain);
     else if (dataset->raw_chunks)

@@ -53,7 +53,7 @@ static int write_block(void *context, int thread, int64_t index)
 {
     run *t = context;
     size_t bytes = t->asked->block_bytes;
-    gm_bytes file = {t->fd[index % t->files], GM_EOUTPUT, "probe", 0, NULL};
+    gm_bytes file = {.fd = t->fd[index % t->files], .code = GM_EOUTPUT, .title = "probe"};
     const char *block = t->asked->data + (size_t)thread * t->asked->stride;
     int status = GM_OK, quiet = gm_error_hush(1);
     if (gm_clock() > t->end)

@@ -261,9 +261,10 @@ int gm_output_pack(const gm_output_record *record, int rank, int threads)
     if (status)
         return status;
     unlink(path); /* of a first attempt; no link that someone has put there is followed */
-    s.raw = (gm_bytes){gm_new_file_open(record->raw, O_RDONLY), GM_EOUTPUT, record->file, 0, NULL};
-    s.spool = (gm_bytes){open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), GM_EOUTPUT,
-                         record->file, 0, NULL};
+    s.raw = (gm_bytes){.fd = gm_new_file_open(record->raw, O_RDONLY), .code = GM_EOUTPUT, .title = record->file};
+    s.spool = (gm_bytes){.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666),
+                         .code = GM_EOUTPUT,
+                         .title = record->file};
     if (s.raw.fd < 0 || s.spool.fd < 0)
         status = gm_fail(GM_EOUTPUT, "%s: %s cannot be opened: %s", record->file, s.raw.fd < 0 ? record->raw : path,
                          strerror(errno));
@@ -319,7 +320,7 @@ static int place_share(const placing *p, int rank)
     int status = spool_path(p->record, rank, path);
     if (status)
         return status;
-    gm_bytes spool = (gm_bytes){gm_new_file_open(path, O_RDONLY), GM_EOUTPUT, p->title, 0, NULL};
+    gm_bytes spool = {.fd = gm_new_file_open(path, O_RDONLY), .code = GM_EOUTPUT, .title = p->title};
     off_t size = spool.fd < 0 ? -1 : lseek(spool.fd, 0, SEEK_END);
     if (size < 0)
         status = gm_fail(GM_EOUTPUT, "%s: %s cannot be opened: %s", p->title, path, strerror(errno));

@@ -94,7 +94,7 @@ int gm_output_open(const gm_output_record *record, gm_output **out)
     for (int i = 0; i < record->datasets; i++)
         needed = gm_add_sat(needed, gm_record_bytes(&record->dataset[i]));
     pthread_mutex_init(&output->space.checking, NULL);
-    output->direct = (gm_bytes){-1, GM_EOUTPUT, output->record.file, needed, NULL};
+    output->direct = (gm_bytes){.fd = -1, .code = GM_EOUTPUT, .title = output->record.file, .needed = needed};
     for (int file = 0; file < FILES; file++)
         output->target[file].bytes = output->direct;
     for (int file = 0; file < FILES && !status; file++)

@@ -83,7 +83,7 @@ static int64_t read_once(const gm_bytes *file, int64_t offset, size_t bytes, siz
 static void check(const char *name, int fd, gm_cold_strategy strategy)
 {
     static const size_t shifts[] = {0, 512, 2048, 1, 4, 4095, 1023};
-    gm_bytes file = {fd, GM_EINPUT, name, 0, gm_cold_open(fd, strategy)};
+    gm_bytes file = {.fd = fd, .code = GM_EINPUT, .title = name, .cold = gm_cold_open(fd, strategy)};
     int64_t wrong = 0;
     for (int i = 0; i < 60; i++) {
         size_t bytes = i % 4 ? GM_COLD_MIN_BYTES + (size_t)rand() % (MOST - GM_COLD_MIN_BYTES) : (size_t)rand() % MOST;
@@ -107,7 +107,7 @@ static void check(const char *name, int fd, gm_cold_strategy strategy)
 
 static void check_cut(int fd)
 {
-    gm_bytes file = {fd, GM_EINPUT, "cut", 0, gm_cold_open(fd, GM_COLD_DIRECT)};
+    gm_bytes file = {.fd = fd, .code = GM_EINPUT, .title = "cut", .cold = gm_cold_open(fd, GM_COLD_DIRECT)};
     void *room = malloc(MOST);
     forget(fd);
     fails(gm_bytes_read(&file, SIZE - MOST + 1, room, MOST), GM_EINPUT, "the file ends before byte", "a cut file");
@@ -127,7 +127,7 @@ static int read_piece(void *context, int thread, int64_t index)
 
 static void check_contest(int fd, int threads)
 {
-    gm_bytes file = {fd, GM_EINPUT, "contest", 0, gm_cold_open(fd, GM_COLD_PROBE)};
+    gm_bytes file = {.fd = fd, .code = GM_EINPUT, .title = "contest", .cold = gm_cold_open(fd, GM_COLD_PROBE)};
     double rate[GM_COLD_DIRECT + 1];
     gm_cold_strategy strategy = GM_COLD_PROBE;
     int status = file.cold ? GM_OK : GM_EINTERNAL;
