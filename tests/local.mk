@@ -77,6 +77,7 @@ GM_TESTS_HEAVY = \
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/bench_file.t \
+	tests/cli/external.t \
 	tests/cli/files.t \
 	tests/cli/flip.t \
 	tests/cli/gather.t \
