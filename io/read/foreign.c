@@ -241,10 +241,10 @@ static int read_there(const void *argument, size_t bytes, gm_reply *reply)
         elements *= count[d];
     }
     int status = gm_reply_place(reply, elements * H5Tget_size(o->type), &to);
-    if (!status && o->external)
-        return read_external(o, call, (int64_t)elements, to);
     if (status)
         return status;
+    if (o->external)
+        return read_external(o, call, (int64_t)elements, to);
     status = o->stored_bytes ? check_chunks(o, call) : GM_OK;
     if (status)
         return status;

@@ -79,14 +79,6 @@ static void put_text(FILE *script, const char *text)
         fputc(*text == '"' || *text == '\\' || *text == '\n' ? '\'' : *text, script);
 }
 
-static void put_value(FILE *script, double value, int is_known)
-{
-    if (is_known)
-        fprintf(script, " %.9g", value);
-    else
-        fprintf(script, " NaN");
-}
-
 /* x, label, rate, limit. */
 static void put_row(FILE *script, const gm_bench_row *row)
 {
@@ -96,9 +88,8 @@ static void put_row(FILE *script, const gm_bench_row *row)
     fprintf(script, ", ");
     put_text(script, row->shape);
     fprintf(script, ", %s\"", gm_bench_cache_name(row->cache));
-    put_value(script, gm_bench_rate(row) / row->unit.scale, 1);
-    put_value(script, limit / row->unit.scale, limit > 0);
-    fputc('\n', script);
+    fprintf(script, " %.9g", gm_bench_rate(row) / row->unit.scale);
+    fprintf(script, limit > 0 ? " %.9g\n" : " NaN\n", limit / row->unit.scale);
 }
 
 static void put_bars(FILE *script, const gm_bench *bench, int first, int end)
