@@ -48,6 +48,10 @@ typedef struct gm_rival_reduce_call {
     size_t room_bytes;
 } gm_rival_reduce_call;
 
+#define GM_LAB_OP(name, cpu, cuda) struct gm_##name##_call;
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
+
 typedef struct gm_measure_ops {
     /* Holds the queue: work put into it from now on starts at the release, so that the time between two events in it
      * does not include the cost of launching. A queue is held once at a time. After GM_HOLD_SECONDS it continues
@@ -77,6 +81,11 @@ typedef struct gm_measure_ops {
     gm_gemm *rival_product;
 
     const gm_rung *matmul_ladder;
+
+    /* The laboratory: pointers in a call are to device memory, or as kernels/lab/calls.h says. */
+#define GM_LAB_OP(name, cpu, cuda) int (*name)(gm_queue * queue, const struct gm_##name##_call *call);
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
 } gm_measure_ops;
 
 enum { GM_HOLD_SECONDS = 2 };

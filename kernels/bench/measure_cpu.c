@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "kernels/bench/launch.h"
 #include "kernels/device_cpu.h"
+#include "kernels/lab/calls.h"
 
 static const int64_t chunk = 1 << 20; /* bytes; threads copy whole chunks */
 
@@ -91,6 +92,20 @@ static int ladder_2(gm_queue *queue, const gm_gemm_call *call)
 
 static const gm_rung matmul_ladder[] = {{"plain", ladder_1}, {"compensated", ladder_2}, {NULL, NULL}};
 
+/* The functions of the laboratory as entries of the table. */
+#define RUN_NONE(name)
+#define RUN_CPU(name)                                                           \
+    static int run_##name(gm_queue *queue, const struct gm_##name##_call *call) \
+    {                                                                           \
+        return gm_cpu_##name(queue->device->threads, call);                     \
+    }
+#define GM_LAB_OP(name, cpu, cuda) RUN_##cpu(name)
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
+
+#define ENTRY_NONE(name)
+#define ENTRY_CPU(name) .name = run_##name,
+
 const gm_measure_ops gm_cpu_measure = {
     .flush = cpu_flush,
     .copy = cpu_copy,
@@ -100,4 +115,7 @@ const gm_measure_ops gm_cpu_measure = {
     .rival = cpu_rival,
     .rival_product = cpu_rival_product,
     .matmul_ladder = matmul_ladder,
+#define GM_LAB_OP(name, cpu, cuda) ENTRY_##cpu(name)
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
 };

@@ -1,5 +1,6 @@
 /* The table of a CUDA device for benchmarks. */
 #include "kernels/device_cuda.h"
+#include "kernels/lab/calls.h"
 
 static int cuda_hold(gm_queue *queue)
 {
@@ -64,6 +65,20 @@ static int ladder_2(gm_queue *queue, const gm_gemm_call *call)
 
 static const gm_rung matmul_ladder[] = {{"plain", ladder_1}, {"compensated", ladder_2}, {NULL, NULL}};
 
+/* The functions of the laboratory as entries of the table. */
+#define RUN_NONE(name)
+#define RUN_CUDA(name)                                                                                          \
+    static int run_##name(gm_queue *queue, const struct gm_##name##_call *call)                                 \
+    {                                                                                                           \
+        return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_##name(queue->stream, call), "kernel " #name); \
+    }
+#define GM_LAB_OP(name, cpu, cuda) RUN_##cuda(name)
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
+
+#define ENTRY_NONE(name)
+#define ENTRY_CUDA(name) .name = run_##name,
+
 const gm_measure_ops gm_cuda_measure = {
     .hold = cuda_hold,
     .release = cuda_release,
@@ -78,4 +93,7 @@ const gm_measure_ops gm_cuda_measure = {
     .rival = gm_cuda_rival,
     .rival_product = gm_cuda_rival_product,
     .matmul_ladder = matmul_ladder,
+#define GM_LAB_OP(name, cpu, cuda) ENTRY_##cuda(name)
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
 };

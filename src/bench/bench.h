@@ -11,8 +11,9 @@
  *   table.c     rows of results: as a table, as JSON, as CSV
  *   compare.c   the results of two runs, side by side
  *   plot.c      rows of results as a picture
- *   moves.c     what the tests of operations that move elements share
- *   NAME.c      the test NAME (file_NAME.c: a part of the test file)
+ *   operations/ the tests of operations
+ *   file/       the test of files
+ *   lab/        the laboratory: tests of one property of the hardware each
  *
  * To add a test: a source file with a function of type gm_bench_test, and its line in benches.def.
  */
@@ -47,12 +48,15 @@ typedef struct gm_bench_timing {
     int held;        /* 1: enqueued before the first one started, 0: the times include the launches */
 } gm_bench_timing;
 
-/* The unit in which a rate is printed. */
+/* The unit in which a rate is printed: rate / scale; of a unit of time the seconds of one piece of work / scale. */
 typedef struct gm_bench_unit {
     const char *name;
     double scale;
+    int is_time;
 } gm_bench_unit;
 extern const gm_bench_unit gm_bench_unit_flops, gm_bench_unit_bytes; /* Tflop/s, GB/s */
+extern const gm_bench_unit gm_bench_unit_ops, gm_bench_unit_calls;   /* Gop/s, thousands of calls a second */
+extern const gm_bench_unit gm_bench_unit_latency;                    /* ns */
 
 /* Published figures of the same work, in base units. rate 0: none. An error of -1: not published. */
 typedef struct gm_bench_published {
@@ -70,9 +74,10 @@ typedef struct gm_bench_row {
     gm_bench_unit unit;
     double computed; /* limit, work per second: from clock and width; 0: none */
     double measured; /* limit: the best that was measured in the same run for the same reads and writes; 0: none */
-    const char *measured_of; /* name of what reached `measured` */
-    double x;                /* place on the axis of a sweep; 0: no sweep */
-    const char *x_name;      /* name of the axis, with its unit */
+    const char *measured_of;     /* name of what reached `measured` */
+    const char *panel;           /* of the picture: rows of a test that are drawn together; NULL: the test has one */
+    double x, y;                 /* place on the axes of a sweep, of a map; 0: none */
+    const char *x_name, *y_name; /* names of the axes, with their units */
     double rival; /* work per second of the library or call that a user would choose, in the same run; 0: this row is
                      the rival, or there is none */
     double max_error, mean_error; /* relative; -1: does not apply */
@@ -95,6 +100,7 @@ typedef struct gm_bench {
     gm_queue *queue;
     gm_event **events;            /* pairs of start and end */
     double *seconds;              /* [GM_BENCH_CASES][repetitions] */
+    int is_brief;                 /* all tests run: each in a short time */
     int is_alone;                 /* the test runs on rank 0, the other ranks wait */
     int has_failed;               /* all ranks know of a failure */
     int64_t cache_bytes;          /* size of the last-level cache of the device, the largest of all ranks' */
@@ -117,12 +123,17 @@ typedef int gm_bench_test(gm_bench *bench);
 int gm_bench_open_all(gm_job *job, gm_bench *bench);
 void gm_bench_close(gm_bench *bench);
 
-/* Notes that the device does not support the test that runs. Returns GM_OK, so that the next test follows. */
-int gm_bench_skip(const gm_bench *bench);
+/* Notes that the device does not support the test that runs, and why (NULL: it has no code for it). Returns GM_OK, so
+ * that the next test follows. */
+int gm_bench_skip(const gm_bench *bench, const char *why);
 
 /* Times up to GM_BENCH_CASES cases in turn, after one untimed call of each. flush: the caches are flushed before each
  * repetition. GM_ESTOPPED after a signal. Collective: all ranks begin together. */
 int gm_bench_time(gm_bench *bench, const gm_bench_case *cases, int count, int flush, gm_bench_timing *timings);
+
+/* The same by the clock of the host: a repetition is one call and the wait until its work is done, of warm data.
+ * Collective. */
+int gm_bench_time_by_clock(gm_bench *bench, const gm_bench_case *cases, int count, gm_bench_timing *timings);
 
 /* Median and spread of the seconds of all repetitions, in the order in which they were made. */
 void gm_bench_summarize(const double *seconds, int repetitions, gm_bench_timing *timing);
@@ -171,6 +182,23 @@ int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64
 int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes);
 int gm_bench_download(gm_bench *bench, void *dst, const void *src, size_t bytes);
 
+/* Two buffers of device memory: src has random bits, dst nothing. */
+typedef struct gm_bench_pair {
+    gm_bench *bench;
+    void *dst, *src; /* [size] */
+    int64_t size;
+    uint64_t key; /* of src: random U64 words */
+} gm_bench_pair;
+
+enum { GM_BENCH_PAIR_UNIT = 1 << 16 }; /* sizes are multiples */
+
+/* The caller closes the pair, also after a failure. */
+int gm_bench_pair_open(gm_bench *bench, int64_t size, gm_bench_pair *pair);
+void gm_bench_pair_close(gm_bench_pair *pair);
+
+/* dst: [bytes] host memory = the bytes of src from byte `from` on. */
+void gm_bench_pair_source(const gm_bench_pair *pair, int64_t from, int64_t bytes, void *dst);
+
 /* The elements of C = A B that are checked, and their exact values. A and B are random matrices (gm_bench_fill) of the
  * given keys. */
 typedef struct gm_bench_sample {
@@ -188,41 +216,6 @@ void gm_bench_sample_free(gm_bench_sample *sample);
 /* c: [m][ld] on the device, F32 or F64. Errors are relative to |A| |B|, which is C itself: no element is negative. */
 int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, const void *c, gm_dtype type, int64_t ld,
                             double *max_error, double *mean_error);
-
-/* --- Moves: operations that move elements (transpose, flip, gather), beside a copy of as many bytes --- */
-
-/* A move: element `at` of the result, of `bytes` bytes, is the element number origin(at) of the source. */
-typedef struct gm_bench_move {
-    char variant[GM_BENCH_TEXT], shape[GM_BENCH_TEXT];
-    int64_t elements, bytes;
-    int64_t more; /* bytes that are moved besides: of indices */
-    int (*run)(const struct gm_bench_move *move, gm_queue *queue, void *dst, const void *src);
-    int64_t (*origin)(const struct gm_bench_move *move, int64_t at);
-    const gm_bench *bench;
-    const void *call; /* of the test */
-} gm_bench_move;
-
-/* Buffers of the moves of a size, device memory: src has random bits, dst nothing. */
-typedef struct gm_bench_moves {
-    gm_bench *bench;
-    void *dst, *src; /* [size] */
-    int64_t size;
-    uint64_t key;
-} gm_bench_moves;
-
-enum { GM_BENCH_MOVES_UNIT = 1 << 16 }; /* sizes are multiples */
-
-/* Sizes as gm_bench_each_size() takes them: the largest of one buffer, at most 8 GiB on a GPU and 64 MiB on a
- * processor. */
-int gm_bench_each_move_size(gm_bench *bench, int (*measure)(gm_bench *bench, int64_t bytes));
-
-/* The caller closes the buffers, also after a failure. */
-int gm_bench_moves_open(gm_bench *bench, int64_t size, gm_bench_moves *moves);
-void gm_bench_moves_close(gm_bench_moves *moves);
-
-/* Times a move and a copy of as many bytes in each cache state, checks blocks of the result, adds the rows. The copy is
- * the limit. GM_ECHECK if an element is wrong. Collective. */
-int gm_bench_moves_measure(const gm_bench_moves *moves, const gm_bench_move *move);
 
 /* --- Results --- */
 
@@ -248,6 +241,9 @@ int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
 
 /* Work per second. */
 double gm_bench_rate(const gm_bench_row *row);
+
+/* A rate in a unit: as it is printed. */
+double gm_bench_in_unit(const gm_bench_unit *unit, double rate);
 
 const char *gm_bench_cache_name(gm_cache_state cache);
 

@@ -68,11 +68,17 @@ static void print_line(const json_t *row, double old, double new, double noise, 
         cell(row, keys[k], text[k]);
     snprintf(change, sizeof change, old > 0 && new > 0 ? "%+.2f %%" : "-", 100 * (new / old - 1));
     snprintf(least, sizeof least, old > 0 && new > 0 ? "%.2f %%" : "-", 100 * noise);
-    printf("%-9s %-20s %-20s %-5s %10.3f %10.3f %-7s %9s %8s  %s\n", text[0], text[1], text[2], text[3], old, new,
+    printf("%-9s %-24s %-20s %-5s %10.3f %10.3f %-7s %9s %8s  %s\n", text[0], text[1], text[2], text[3], old, new,
            cell(row, "unit", text[KEYS]), change, least, verdict);
 }
 
-/* Returns whether the rate has become less. */
+/* Is less better? */
+static int is_time(const json_t *row)
+{
+    return strcmp(text_of(row, "unit"), gm_bench_unit_latency.name) == 0;
+}
+
+/* Returns whether the work has become slower. */
 static int compare_row(const json_t *old, const json_t *new)
 {
     double before = old ? number_of(old, "rate") : 0, now = number_of(new, "rate");
@@ -81,7 +87,7 @@ static int compare_row(const json_t *old, const json_t *new)
         print_line(new, before, now, noise, old ? "not comparable" : "new");
         return 0;
     }
-    double change = now / before - 1;
+    double change = is_time(new) ? before / now - 1 : now / before - 1;
     print_line(new, before, now, noise, change < -noise ? "slower" : change > noise ? "faster" : "the same");
     return change < -noise;
 }
@@ -100,7 +106,7 @@ static void compare(const json_t *old, const json_t *new, int *slower)
     size_t i, compared = 0;
     json_t *row;
     warn_of_devices(old, new);
-    printf("%-9s %-20s %-20s %-5s %10s %10s %-7s %9s %8s  %s\n", "test", "variant", "shape", "cache", "old", "new",
+    printf("%-9s %-24s %-20s %-5s %10s %10s %-7s %9s %8s  %s\n", "test", "variant", "shape", "cache", "old", "new",
            "unit", "change", "noise", "verdict");
     *slower = 0;
     json_array_foreach (now, i, row) {

@@ -171,3 +171,33 @@ int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, cons
     bench->ops->host_free(bench->device, row);
     return status;
 }
+
+enum { PAIR_ROW = 4096 }; /* bytes */
+
+int gm_bench_pair_open(gm_bench *bench, int64_t size, gm_bench_pair *pair)
+{
+    *pair = (gm_bench_pair){.bench = bench, .size = size, .key = gm_random_key(1, 2)};
+    int status = bench->ops->alloc(bench->device, (size_t)size, &pair->src);
+    if (!status)
+        status = bench->ops->alloc(bench->device, (size_t)size, &pair->dst);
+    if (!status)
+        status = gm_bench_fill(bench, pair->src, GM_DTYPE_U64, size / PAIR_ROW, PAIR_ROW / 8, PAIR_ROW / 8, pair->key);
+    return status;
+}
+
+void gm_bench_pair_close(gm_bench_pair *pair)
+{
+    pair->bench->ops->free(pair->bench->device, pair->dst);
+    pair->bench->ops->free(pair->bench->device, pair->src);
+}
+
+void gm_bench_pair_source(const gm_bench_pair *pair, int64_t from, int64_t bytes, void *dst)
+{
+    uint64_t words[64];
+    for (int64_t done = 0, n; done < bytes; done += n) {
+        int64_t first = (from + done) / 8, skip = (from + done) % 8;
+        n = gm_min(bytes - done, (int64_t)sizeof words - 8);
+        gm_cpu_random(words, GM_DTYPE_U64, 0, GM_DISTRIBUTION_UNIFORM, pair->key, first, (skip + n + 7) / 8);
+        memcpy((char *)dst + done, (const char *)words + skip, (size_t)n);
+    }
+}

@@ -143,7 +143,7 @@ static int prepare_files(gm_bench *bench, const choice choices[TESTS])
 
 static int bench_all(gm_job *job, const choice choices[TESTS])
 {
-    gm_bench bench = {.job = job};
+    gm_bench bench = {.job = job, .is_brief = job->options->operand_count == 0};
     int leading = job->ranks->rank == 0;
     int status = gm_job_agree_all(job, leading ? prepare_files(&bench, choices) : GM_OK);
     if (!status)

@@ -1,5 +1,6 @@
-/* Pictures of results, by gnuplot: a panel for each test. Rates as bars, or as curves over the axis of a sweep, with
- * the limits that they are held against; readable in black and white. */
+/* Pictures of results, by gnuplot: a panel for each test, or for each group of rows that it names. Rates as bars, as
+ * curves over the axis of a sweep, or as maps over two axes, with the limits that they are held against; readable in
+ * black and white. */
 #include "base/log.h"
 #include "src/bench/bench.h"
 
@@ -34,11 +35,18 @@ static int run_gnuplot(FILE *script, FILE *picture)
     return WIFEXITED(state) && WEXITSTATUS(state) == 0;
 }
 
-/* The rows of the test of row `first`: up to the next test. */
-static int end_of_test(const gm_bench *bench, int first)
+static const char *panel_of(const gm_bench_row *row)
 {
+    return row->panel ? row->panel : "";
+}
+
+/* The rows of the panel of row `first`: up to the next one. */
+static int end_of_panel(const gm_bench *bench, int first)
+{
+    const gm_bench_row *rows = bench->rows;
     int end = first;
-    while (end < bench->row_count && strcmp(bench->rows[end].test, bench->rows[first].test) == 0)
+    while (end < bench->row_count && strcmp(rows[end].test, rows[first].test) == 0 &&
+           strcmp(panel_of(&rows[end]), panel_of(&rows[first])) == 0)
         end++;
     return end;
 }
@@ -88,8 +96,8 @@ static void put_row(FILE *script, const gm_bench_row *row)
     fprintf(script, ", ");
     put_text(script, row->shape);
     fprintf(script, ", %s\"", gm_bench_cache_name(row->cache));
-    fprintf(script, " %.9g", gm_bench_rate(row) / row->unit.scale);
-    fprintf(script, limit > 0 ? " %.9g\n" : " NaN\n", limit / row->unit.scale);
+    fprintf(script, " %.9g", gm_bench_in_unit(&row->unit, gm_bench_rate(row)));
+    fprintf(script, limit > 0 ? " %.9g\n" : " NaN\n", gm_bench_in_unit(&row->unit, limit));
 }
 
 static void put_bars(FILE *script, const gm_bench *bench, int first, int end)
@@ -138,7 +146,7 @@ static void put_script(FILE *script, const gm_bench *bench)
 {
     int panels = 0, most = 0;
     for (int first = 0, end; first < bench->row_count; first = end) {
-        end = end_of_test(bench, first);
+        end = end_of_panel(bench, first);
         most = end - first > most && !is_sweep(bench, first, end) ? end - first : most;
         panels++;
     }
@@ -149,7 +157,7 @@ static void put_script(FILE *script, const gm_bench *bench)
             "set multiplot layout %d,1\n",
             width > LEAST_WIDTH ? width : LEAST_WIDTH, PANEL_HEIGHT * panels, panels);
     for (int first = 0, end; first < bench->row_count; first = end) {
-        end = end_of_test(bench, first);
+        end = end_of_panel(bench, first);
         fprintf(script, "set title \"bench %s, ", bench->rows[first].test);
         put_text(script, bench->job->info.name);
         fprintf(script, "\" noenhanced\nset ylabel '%s'\n", bench->rows[first].unit.name);

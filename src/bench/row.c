@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
-const gm_bench_unit gm_bench_unit_flops = {"Tflop/s", 1e12}, gm_bench_unit_bytes = {"GB/s", 1e9};
+const gm_bench_unit gm_bench_unit_flops = {"Tflop/s", 1e12, 0}, gm_bench_unit_bytes = {"GB/s", 1e9, 0},
+                    gm_bench_unit_ops = {"Gop/s", 1e9, 0}, gm_bench_unit_calls = {"1000/s", 1e3, 0},
+                    gm_bench_unit_latency = {"ns", 1e-9, 1};
 
 static const double most_of_limit = 1.02; /* of a rate: clocks and times are not exact */
 
@@ -16,6 +18,11 @@ const char *gm_bench_cache_name(gm_cache_state cache)
 double gm_bench_rate(const gm_bench_row *row)
 {
     return row->timing.median > 0 ? row->work / row->timing.median : 0;
+}
+
+double gm_bench_in_unit(const gm_bench_unit *unit, double rate)
+{
+    return !unit->is_time ? rate / unit->scale : rate > 0 ? 1 / rate / unit->scale : 0;
 }
 
 double gm_bench_memory_limit(const gm_bench *bench, gm_cache_state cache)

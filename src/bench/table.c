@@ -14,7 +14,7 @@
 static char *format_limit(char text[16], const gm_bench_row *row)
 {
     double limit = gm_bench_limit(row);
-    snprintf(text, 16, limit > 0 ? "%.3f" : "-", limit / row->unit.scale);
+    snprintf(text, 16, limit > 0 ? "%.3f" : "-", gm_bench_in_unit(&row->unit, limit));
     return text;
 }
 
@@ -35,22 +35,22 @@ static void print_row(const gm_bench_row *r, int first)
 {
     char limit[16], of_limit[16], rival[16], most[16], mean[16];
     if (first)
-        printf("%-9s %-20s %-20s %-5s %12s %7s %5s %18s %10s %-14s %8s %8s %9s %9s\n", "test", "variant", "shape",
+        printf("%-9s %-24s %-20s %-5s %12s %7s %5s %18s %10s %-14s %8s %8s %9s %9s\n", "test", "variant", "shape",
                "cache", "median", "spread", "count", "rate", "limit", "by", "of limit", "of rival", "max error",
                "mean");
-    printf("%-9s %-20s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %10s %-14s %8s %8s %9s %9s\n", r->test, r->variant,
+    printf("%-9s %-24s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %10s %-14s %8s %8s %9s %9s\n", r->test, r->variant,
            r->shape, gm_bench_cache_name(r->cache), 1e3 * r->timing.median, 100 * r->timing.spread,
-           r->timing.repetitions, gm_bench_rate(r) / r->unit.scale, r->unit.name, format_limit(limit, r),
+           r->timing.repetitions, gm_bench_in_unit(&r->unit, gm_bench_rate(r)), r->unit.name, format_limit(limit, r),
            gm_bench_limit_name(r), format_ratio(of_limit, gm_bench_rate(r), gm_bench_limit(r)),
            format_ratio(rival, gm_bench_rate(r), r->rival), format_error(most, r->max_error),
            format_error(mean, r->mean_error));
     if (r->ranks > 1)
         printf("%-9s   %d ranks, %.3f to %.3f %s, the slowest is rank %d on %s\n", "", r->ranks,
-               r->work / r->slowest / r->unit.scale, r->work / r->fastest / r->unit.scale, r->unit.name, r->slow_rank,
-               r->slow_host);
+               gm_bench_in_unit(&r->unit, r->work / r->slowest), gm_bench_in_unit(&r->unit, r->work / r->fastest),
+               r->unit.name, r->slow_rank, r->slow_host);
     if (r->published.rate > 0)
-        printf("%-9s %-20s %-20s %-5s %12s %7s %5s %10.5f %-7s %10s %-14s %8s %8s %9s %9s\n", "", "  published", "", "",
-               "", "", "", r->published.rate / r->unit.scale, r->unit.name, "", "", "", "",
+        printf("%-9s %-24s %-20s %-5s %12s %7s %5s %10.5f %-7s %10s %-14s %8s %8s %9s %9s\n", "", "  published", "", "",
+               "", "", "", gm_bench_in_unit(&r->unit, r->published.rate), r->unit.name, "", "", "", "",
                format_error(most, r->published.max_error), format_error(mean, r->published.mean_error));
 }
 
@@ -85,27 +85,31 @@ static json_t *known(double value, int is_known)
 /* Its members are the columns of the CSV too. */
 static json_t *row_object(const gm_bench_row *r)
 {
-    double scale = r->unit.scale, now = gm_bench_rate(r), limit = gm_bench_limit(r);
+    const gm_bench_unit *unit = &r->unit;
+    double now = gm_bench_rate(r), limit = gm_bench_limit(r);
     const gm_bench_timing *t = &r->timing;
     return json_pack(
         "{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:I, s:I, s:o}",
+        "s:I, s:I, s:o, s:o, s:o, s:o}",
         "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel), "shape", r->shape,
         "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread", t->spread, "repetitions",
-        t->repetitions, "calls", t->calls, "held", t->held, "rate", now / scale, "unit", r->unit.name, "limit",
-        known(limit / scale, limit > 0), "limit_by", limit > 0 ? json_string(gm_bench_limit_name(r)) : json_null(),
-        "ratio_limit", known(now / limit, limit > 0), "computed_limit", known(r->computed / scale, r->computed > 0),
-        "ratio_rival", known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0),
-        "mean_error", known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile",
-        (json_int_t)r->tile, "threads", r->threads > 0 ? json_integer(r->threads) : json_null());
+        t->repetitions, "calls", t->calls, "held", t->held, "rate", gm_bench_in_unit(unit, now), "unit", unit->name,
+        "limit", known(gm_bench_in_unit(unit, limit), limit > 0), "limit_by",
+        limit > 0 ? json_string(gm_bench_limit_name(r)) : json_null(), "ratio_limit", known(now / limit, limit > 0),
+        "computed_limit", known(gm_bench_in_unit(unit, r->computed), r->computed > 0), "ratio_rival",
+        known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0), "mean_error",
+        known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile, "threads",
+        r->threads > 0 ? json_integer(r->threads) : json_null(), "panel",
+        r->panel ? json_string(r->panel) : json_null(), "x", known(r->x, r->x > 0), "y", known(r->y, r->y > 0));
 }
 
 /* The extremes of several ranks. */
 static json_t *ranks_object(const gm_bench_row *r)
 {
-    double scale = r->unit.scale;
-    return json_pack("{s:i, s:f, s:f, s:i, s:s}", "count", r->ranks, "rate_min", r->work / r->slowest / scale,
-                     "rate_max", r->work / r->fastest / scale, "slowest", r->slow_rank, "slowest_host", r->slow_host);
+    return json_pack("{s:i, s:f, s:f, s:i, s:s}", "count", r->ranks, "rate_min",
+                     gm_bench_in_unit(&r->unit, r->work / r->slowest), "rate_max",
+                     gm_bench_in_unit(&r->unit, r->work / r->fastest), "slowest", r->slow_rank, "slowest_host",
+                     r->slow_host);
 }
 
 static json_t *device_object(const gm_device_info *d)
@@ -130,9 +134,10 @@ static json_t *compose(const gm_bench *bench)
         json_t *row = row_object(&bench->rows[i]);
         if (published->rate > 0)
             json_object_set_new(row, "old",
-                                json_pack("{s:f, s:o, s:o}", "rate", published->rate / bench->rows[i].unit.scale,
-                                          "max_error", known(published->max_error, published->max_error >= 0),
-                                          "mean_error", known(published->mean_error, published->mean_error >= 0)));
+                                json_pack("{s:f, s:o, s:o}", "rate",
+                                          gm_bench_in_unit(&bench->rows[i].unit, published->rate), "max_error",
+                                          known(published->max_error, published->max_error >= 0), "mean_error",
+                                          known(published->mean_error, published->mean_error >= 0)));
         if (bench->rows[i].ranks > 1)
             json_object_set_new(row, "ranks", ranks_object(&bench->rows[i]));
         json_array_append_new(rows, row);

@@ -177,6 +177,6 @@ static int measure_size(gm_bench *bench, int64_t bytes)
 int gm_bench_histogram(gm_bench *bench)
 {
     if (!bench->ops->histogram || !bench->measure->flush)
-        return gm_bench_skip(bench);
+        return gm_bench_skip(bench, NULL);
     return gm_bench_each_size(bench, UNIT, NULL, 0, measure_size);
 }

@@ -265,6 +265,6 @@ static int measure_size(gm_bench *bench, int64_t bytes)
 int gm_bench_reduce(gm_bench *bench)
 {
     if (!bench->ops->reduce_rows || !bench->measure->read)
-        return gm_bench_skip(bench);
+        return gm_bench_skip(bench, NULL);
     return gm_bench_each_size(bench, UNIT, NULL, 0, measure_size);
 }

@@ -1,6 +1,6 @@
 /* bench gather - rows by their numbers, and numbers from one and two indices, beside a copy of as many bytes. */
 #include "kernels/move/calls.h"
-#include "src/bench/bench.h"
+#include "src/bench/operations/moves.h"
 
 #include "base/memory.h"
 #include "base/size.h"
@@ -150,10 +150,10 @@ static int64_t rows_of(const gm_bench *bench, const variant *v, int64_t size)
     return rows;
 }
 
-static int measure_variant(const gm_bench_moves *moves, const variant *v)
+static int measure_variant(const gm_bench_pair *pair, const variant *v)
 {
-    gm_bench *bench = moves->bench;
-    gathering g = {.variant = v, .rows = rows_of(bench, v, moves->size)};
+    gm_bench *bench = pair->bench;
+    gathering g = {.variant = v, .rows = rows_of(bench, v, pair->size)};
     gm_bench_move move = {.elements = g.rows,
                           .bytes = v->bytes,
                           .more = g.rows * more_of(v),
@@ -167,18 +167,18 @@ static int measure_variant(const gm_bench_moves *moves, const variant *v)
     snprintf(move.shape, sizeof move.shape, "%" PRId64 " rows of %" PRId64 " B", g.rows, v->bytes);
     int status = prepare(bench, &g);
     if (!status)
-        status = gm_bench_moves_measure(moves, &move);
+        status = gm_bench_moves_measure(pair, &move);
     release(bench, &g);
     return status;
 }
 
 static int measure_size(gm_bench *bench, int64_t bytes)
 {
-    gm_bench_moves moves;
-    int status = gm_bench_moves_open(bench, bytes, &moves);
+    gm_bench_pair pair;
+    int status = gm_bench_pair_open(bench, bytes, &pair);
     for (size_t v = 0; v < sizeof variants / sizeof variants[0] && !status; v++)
-        status = measure_variant(&moves, &variants[v]);
-    gm_bench_moves_close(&moves);
+        status = measure_variant(&pair, &variants[v]);
+    gm_bench_pair_close(&pair);
     return status;
 }
 
@@ -186,5 +186,5 @@ int gm_bench_gather(gm_bench *bench)
 {
     return bench->ops->gather && bench->ops->index_rows && bench->measure->copy
                ? gm_bench_each_move_size(bench, measure_size)
-               : gm_bench_skip(bench);
+               : gm_bench_skip(bench, NULL);
 }

@@ -300,6 +300,6 @@ static int measure_size(gm_bench *bench, int64_t bytes)
 int gm_bench_normalize(gm_bench *bench)
 {
     if (!bench->ops->normalize || !bench->measure->copy_rival)
-        return gm_bench_skip(bench);
+        return gm_bench_skip(bench, NULL);
     return gm_bench_each_size(bench, UNIT, NULL, 0, measure_size);
 }

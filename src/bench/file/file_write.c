@@ -1,5 +1,5 @@
 /* bench file: writing new files, by the strategies of io/write/. */
-#include "src/bench/file.h"
+#include "src/bench/file/file.h"
 
 #include "base/log.h"
 #include "base/size.h"

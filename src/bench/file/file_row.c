@@ -1,5 +1,5 @@
 /* bench file: one measurement, repeated, as a row of the table. */
-#include "src/bench/file.h"
+#include "src/bench/file/file.h"
 
 #include "base/size.h"
 #include "base/stop.h"

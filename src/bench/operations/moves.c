@@ -1,64 +1,37 @@
 /* Operations that move elements, beside a copy of as many bytes. */
-#include "src/bench/bench.h"
+#include "src/bench/operations/moves.h"
 
 #include "base/size.h"
-#include "kernels/host.h"
 
 #include <string.h>
 
-enum { ROW = 4096, BLOCKS = 64, BLOCK = 4096 /* bytes of the result that are checked together */ };
+enum { BLOCKS = 64, BLOCK = 4096 /* bytes of the result that are checked together */ };
 
 int gm_bench_each_move_size(gm_bench *bench, int (*measure)(gm_bench *bench, int64_t bytes))
 {
     const int64_t wanted = bench->ops->unified ? INT64_C(64) << 20 : INT64_C(8) << 30;
-    int64_t size = GM_BENCH_MOVES_UNIT;
+    int64_t size = GM_BENCH_PAIR_UNIT;
     while (2 * size <= wanted && 5 * size <= gm_bench_room(bench))
         size *= 2;
-    return gm_bench_each_size(bench, GM_BENCH_MOVES_UNIT, &size, 1, measure);
-}
-
-int gm_bench_moves_open(gm_bench *bench, int64_t size, gm_bench_moves *moves)
-{
-    *moves = (gm_bench_moves){.bench = bench, .size = size, .key = gm_random_key(1, 2)};
-    int status = bench->ops->alloc(bench->device, (size_t)size, &moves->src);
-    if (!status)
-        status = bench->ops->alloc(bench->device, (size_t)size, &moves->dst);
-    if (!status)
-        status = gm_bench_fill(bench, moves->src, GM_DTYPE_U64, size / ROW, ROW / 8, ROW / 8, moves->key);
-    return status;
-}
-
-void gm_bench_moves_close(gm_bench_moves *moves)
-{
-    moves->bench->ops->free(moves->bench->device, moves->dst);
-    moves->bench->ops->free(moves->bench->device, moves->src);
+    return gm_bench_each_size(bench, GM_BENCH_PAIR_UNIT, &size, 1, measure);
 }
 
 typedef struct candidate {
-    const gm_bench_moves *moves;
+    const gm_bench_pair *pair;
     const gm_bench_move *move;
 } candidate;
 
 static int run_move(void *context, gm_queue *queue)
 {
     const candidate *c = context;
-    return c->move->run(c->move, queue, c->moves->dst, c->moves->src);
+    return c->move->run(c->move, queue, c->pair->dst, c->pair->src);
 }
 
 static int run_copy(void *context, gm_queue *queue)
 {
     const candidate *c = context;
-    return c->moves->bench->measure->copy(queue, c->moves->dst, c->moves->src,
-                                          (size_t)(c->move->elements * c->move->bytes));
-}
-
-/* dst: bytes of the source, from random words of its key. */
-static void source_bytes(const gm_bench_moves *moves, int64_t from, int64_t bytes, char *dst)
-{
-    char words[BLOCK + 16];
-    int64_t first = from / 8, last = (from + bytes + 7) / 8;
-    gm_cpu_random(words, GM_DTYPE_U64, 0, GM_DISTRIBUTION_UNIFORM, moves->key, first, last - first);
-    memcpy(dst, words + (from - 8 * first), (size_t)bytes);
+    return c->pair->bench->measure->copy(queue, c->pair->dst, c->pair->src,
+                                         (size_t)(c->move->elements * c->move->bytes));
 }
 
 /* Compares elements [at, at + count) of the result, which fill a block at most. */
@@ -66,12 +39,12 @@ static int check_block(const candidate *c, int64_t at, int64_t count)
 {
     const gm_bench_move *move = c->move;
     char got[BLOCK], right[BLOCK];
-    int status = gm_bench_download(c->moves->bench, got, (const char *)c->moves->dst + at * move->bytes,
+    int status = gm_bench_download(c->pair->bench, got, (const char *)c->pair->dst + at * move->bytes,
                                    (size_t)(count * move->bytes));
     for (int64_t i = 0; i < count && !status; i++) {
-        source_bytes(c->moves, move->origin(move, at + i) * move->bytes, move->bytes, right);
+        gm_bench_pair_source(c->pair, move->origin(move, at + i) * move->bytes, move->bytes, right);
         if (memcmp(got + i * move->bytes, right, (size_t)move->bytes) != 0)
-            status = gm_fail(GM_ECHECK, "bench %s: %s: element %lld of %s is wrong", c->moves->bench->test,
+            status = gm_fail(GM_ECHECK, "bench %s: %s: element %lld of %s is wrong", c->pair->bench->test,
                              move->variant, (long long)(at + i), move->shape);
     }
     return status;
@@ -80,9 +53,9 @@ static int check_block(const candidate *c, int64_t at, int64_t count)
 /* Moves once more and checks blocks from all over the result, its first and its last elements among them. */
 static int check(const candidate *c)
 {
-    const gm_bench *bench = c->moves->bench;
+    const gm_bench *bench = c->pair->bench;
     int64_t n = c->move->elements, block = gm_min(n, BLOCK / c->move->bytes);
-    int status = bench->ops->zero(bench->queue, c->moves->dst, (size_t)(n * c->move->bytes));
+    int status = bench->ops->zero(bench->queue, c->pair->dst, (size_t)(n * c->move->bytes));
     if (!status)
         status = run_move((void *)c, bench->queue);
     for (int i = 0; i < BLOCKS && !status; i++)
@@ -92,7 +65,7 @@ static int check(const candidate *c)
 
 static int measure_cache(const candidate *c, gm_bench_cache cache)
 {
-    gm_bench *bench = c->moves->bench;
+    gm_bench *bench = c->pair->bench;
     gm_bench_case cases[2] = {{run_move, (void *)c}, {run_copy, (void *)c}};
     gm_bench_timing timings[2];
     double bytes = 2.0 * (double)(c->move->elements * c->move->bytes);
@@ -110,12 +83,12 @@ static int measure_cache(const candidate *c, gm_bench_cache cache)
     return gm_bench_add(bench, &row);
 }
 
-int gm_bench_moves_measure(const gm_bench_moves *moves, const gm_bench_move *move)
+int gm_bench_moves_measure(const gm_bench_pair *pair, const gm_bench_move *move)
 {
     gm_bench_cache caches[GM_CACHE_STATES];
-    candidate c = {moves, move};
+    candidate c = {pair, move};
     int64_t bytes = move->elements * move->bytes;
-    int count = gm_bench_cache_states(moves->bench, 2 * bytes, 2 * bytes, caches), status = GM_OK;
+    int count = gm_bench_cache_states(pair->bench, 2 * bytes, 2 * bytes, caches), status = GM_OK;
     for (int i = 0; i < count && !status; i++)
         status = measure_cache(&c, caches[i]);
     return status;

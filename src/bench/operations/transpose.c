@@ -1,6 +1,6 @@
 /* bench transpose - two axes swapped, for elements of each size, beside a copy of as many bytes. */
 #include "kernels/move/calls.h"
-#include "src/bench/bench.h"
+#include "src/bench/operations/moves.h"
 
 #include "base/size.h"
 
@@ -69,8 +69,8 @@ static int64_t origin(const gm_bench_move *move, int64_t at)
 
 static int measure_size(gm_bench *bench, int64_t bytes)
 {
-    gm_bench_moves moves;
-    int status = gm_bench_moves_open(bench, bytes, &moves);
+    gm_bench_pair pair;
+    int status = gm_bench_pair_open(bench, bytes, &pair);
     for (size_t v = 0; v < sizeof variants / sizeof variants[0] && !status; v++) {
         gm_transpose_call call = make_call(&variants[v], bytes);
         gm_bench_move move = {.elements = call.first * call.middle * call.second * call.inner,
@@ -84,14 +84,14 @@ static int measure_size(gm_bench *bench, int64_t bytes)
         snprintf(move.variant, sizeof move.variant, "%s", variants[v].name);
         snprintf(move.shape, sizeof move.shape, "%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, call.first, call.middle,
                  call.second, call.inner);
-        status = gm_bench_moves_measure(&moves, &move);
+        status = gm_bench_moves_measure(&pair, &move);
     }
-    gm_bench_moves_close(&moves);
+    gm_bench_pair_close(&pair);
     return status;
 }
 
 int gm_bench_transpose(gm_bench *bench)
 {
     return bench->ops->transpose && bench->measure->copy ? gm_bench_each_move_size(bench, measure_size)
-                                                         : gm_bench_skip(bench);
+                                                         : gm_bench_skip(bench, NULL);
 }

@@ -3,7 +3,7 @@
  *
  * Cold is a read from an emptied page cache, and a write with its flush to the disk. A repetition ends after a limit of
  * time even if the file does not: its rate is the result, and its time is that of all bytes at that rate. */
-#include "src/bench/file.h"
+#include "src/bench/file/file.h"
 
 #include "base/file/new_file.h"
 #include "base/log.h"

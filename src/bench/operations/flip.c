@@ -1,6 +1,6 @@
 /* bench flip - the rows or the columns of a matrix in the opposite order, beside a copy of as many bytes. */
 #include "kernels/move/calls.h"
-#include "src/bench/bench.h"
+#include "src/bench/operations/moves.h"
 
 #include <inttypes.h>
 
@@ -43,8 +43,8 @@ static int64_t origin(const gm_bench_move *move, int64_t at)
 
 static int measure_size(gm_bench *bench, int64_t bytes)
 {
-    gm_bench_moves moves;
-    int status = gm_bench_moves_open(bench, bytes, &moves);
+    gm_bench_pair pair;
+    int status = gm_bench_pair_open(bench, bytes, &pair);
     for (size_t v = 0; v < sizeof variants / sizeof variants[0] && !status; v++) {
         gm_flip_call call = make_call(&variants[v], bytes);
         gm_bench_move move = {.elements = call.outer * call.rows * call.inner,
@@ -55,14 +55,14 @@ static int measure_size(gm_bench *bench, int64_t bytes)
                               .call = &call};
         snprintf(move.variant, sizeof move.variant, "%s", variants[v].name);
         snprintf(move.shape, sizeof move.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, call.outer, call.rows, call.inner);
-        status = gm_bench_moves_measure(&moves, &move);
+        status = gm_bench_moves_measure(&pair, &move);
     }
-    gm_bench_moves_close(&moves);
+    gm_bench_pair_close(&pair);
     return status;
 }
 
 int gm_bench_flip(gm_bench *bench)
 {
     return bench->ops->flip && bench->measure->copy ? gm_bench_each_move_size(bench, measure_size)
-                                                    : gm_bench_skip(bench);
+                                                    : gm_bench_skip(bench, NULL);
 }

@@ -1,5 +1,5 @@
 /* bench file: reading, by the strategies of io/bench/benchmark.h and through the streaming ring. */
-#include "src/bench/file.h"
+#include "src/bench/file/file.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,0 +1,112 @@
+/* calls.h - the device functions of the laboratory: the arguments of a call. lab_ops.def lists them. Pointers are to
+ * device memory.
+ *
+ *   walk_cpu.c, walk_cuda.cu   elements in an order */
+#ifndef GM_KERNELS_LAB_CALLS_H
+#define GM_KERNELS_LAB_CALLS_H
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GM_LAB_OP(name, cpu, cuda)                                \
+    typedef struct gm_##name##_call gm_##name##_call;             \
+    int gm_cpu_##name(int threads, const gm_##name##_call *call); \
+    int gm_cuda_##name(gm_cuda_stream stream, const gm_##name##_call *call);
+#include "kernels/lab/lab_ops.def"
+#undef GM_LAB_OP
+
+/* --- walk --- */
+
+/* The order in which threads, one after the other, visit elements. */
+typedef enum gm_walk_order {
+    GM_WALK_CONSECUTIVE, /* thread t: element t */
+    GM_WALK_HALF_IDLE,   /* of each pair of threads one does nothing: thread 2 t visits element 2 t */
+    GM_WALK_PERMUTED,    /* each 32 elements in another order */
+    GM_WALK_COLUMNS,     /* a matrix [count / cols][cols], column by column */
+    GM_WALK_RANDOM       /* a permutation of all elements; count: a power of two */
+} gm_walk_order;
+
+/* Elements of unsigned integers of 1, 2, 4, 8 bytes, of 16 bytes (four integers of 4), of float32, float64. */
+typedef enum gm_walk_type {
+    GM_WALK_U8,
+    GM_WALK_U16,
+    GM_WALK_U32,
+    GM_WALK_U64,
+    GM_WALK_U32X4,
+    GM_WALK_F32,
+    GM_WALK_F64,
+    GM_WALK_TYPES
+} gm_walk_type;
+
+/* dst[e] = src[e] + 1 for the elements e = base + stride * p, p = gm_walk_place(order, t, ...), 0 <= t < count. */
+struct gm_walk_call {
+    gm_walk_order order;
+    gm_walk_type type;
+    int64_t count, base, stride;
+    int64_t cols; /* GM_WALK_COLUMNS */
+    const void *src;
+    void *dst; /* apart from src */
+};
+
+/* Bytes of an element. */
+static inline int64_t gm_walk_bytes(gm_walk_type type)
+{
+    return type == GM_WALK_U8                           ? 1
+           : type == GM_WALK_U16                        ? 2
+           : type == GM_WALK_U32X4                      ? 16
+           : type == GM_WALK_U32 || type == GM_WALK_F32 ? 4
+                                                        : 8;
+}
+
+#ifdef __CUDACC__
+#define GM_LAB_INLINE static __host__ __device__ __forceinline__
+#else
+#define GM_LAB_INLINE static inline
+#endif
+
+/* A permutation of [0, count), count a power of two, without visible order: each step can be undone. */
+GM_LAB_INLINE int64_t gm_lab_permuted(int64_t at, int64_t count)
+{
+    uint64_t mask = (uint64_t)count - 1, x = (uint64_t)at;
+    for (int i = 0; i < 3; i++) {
+        x = x * UINT64_C(0x9e3779b97f4a7c15) & mask;
+        x ^= x >> 7;
+    }
+    return (int64_t)x;
+}
+
+/* The place that thread t visits. */
+GM_LAB_INLINE int64_t gm_walk_place(gm_walk_order order, int64_t t, int64_t count, int64_t cols)
+{
+    return order == GM_WALK_HALF_IDLE  ? 2 * t
+           : order == GM_WALK_PERMUTED ? (t & ~INT64_C(31)) | ((t * 11 + 5) & 31)
+           : order == GM_WALK_COLUMNS  ? t % (count / cols) * cols + t / (count / cols)
+           : order == GM_WALK_RANDOM   ? gm_lab_permuted(t, count)
+                                       : t;
+}
+
+/* --- load --- */
+
+/* --- blocks --- */
+
+/* --- layout --- */
+
+/* --- shared --- */
+
+/* --- atomics --- */
+
+/* --- memory --- */
+
+/* --- math --- */
+
+/* --- ladders --- */
+
+/* --- launch, transfer, overlap --- */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* lab.h - the laboratory: tests of one property of the hardware each, by cases that are held against each other.
+ *
+ *   lab.c    times the cases of a test, checks their results, adds their rows
+ *   NAME.c   the test NAME: its cases, and how the results of each are checked */
+#ifndef GM_SRC_BENCH_LAB_LAB_H
+#define GM_SRC_BENCH_LAB_LAB_H
+
+#include "kernels/lab/calls.h"
+#include "src/bench/bench.h"
+
+enum { GM_LAB_CASES = 512 }; /* of a call of gm_lab_measure() */
+
+typedef enum gm_lab_clock { GM_LAB_EVENTS, GM_LAB_HOST } gm_lab_clock;
+
+typedef struct gm_lab_case {
+    char variant[GM_BENCH_TEXT], shape[GM_BENCH_TEXT];
+    const char *kernel;
+    int (*run)(const struct gm_lab_case *self, gm_queue *queue); /* puts one call into the queue */
+
+    /* Makes the result once more and compares it with the processor's: GM_ECHECK. May set the errors, which are -1
+     * before. NULL: there is no result. */
+    int (*check)(const struct gm_lab_case *self, double *max_error, double *mean_error);
+
+    void *test;       /* what the cases of the test share */
+    const void *call; /* of this case */
+    double work;      /* of one call, in base units */
+    const gm_bench_unit *unit;
+    gm_lab_clock clock; /* the same for all cases of a call of gm_lab_measure() */
+    gm_cache_state cache;
+    double computed;  /* limit, work per second; 0: none */
+    int limit;        /* the case whose rate is the limit: 1 + its index among those before this one; 0: none */
+    double published; /* rate, work per second; 0: none */
+    const char *panel;
+    double x, y;
+    const char *x_name, *y_name;
+} gm_lab_case;
+
+/* Times the cases in groups, beside the case that is their limit, checks each result, adds the rows. Collective. */
+int gm_lab_measure(gm_bench *bench, const gm_lab_case *cases, int count);
+
+/* A size of one of two buffers at which the speed of memory shows, and for which there is room: 1 GiB on a GPU, 64 MiB
+ * on a processor, or less; a power of two. */
+int64_t gm_lab_size(const gm_bench *bench);
+
+/* The cache state of a case that touches these bytes again and again. */
+gm_cache_state gm_lab_cache(const gm_bench *bench, int64_t bytes);
+
+/* Compares a result: [bytes] at src, device memory, must be equal to right. what: names it in the error message.
+ * GM_ECHECK.
+ */
+int gm_lab_expect(gm_bench *bench, const gm_lab_case *self, const void *src, const void *right, int64_t bytes,
+                  const char *what);
+
+#endif
