@@ -108,6 +108,25 @@ def rival_matmul(arrays, path, first, last, shared):
         out["C"] = c
 
 
+def rival_transpose(arrays, path, first, last, shared):
+    """Columns [first, last) of a matrix become rows."""
+    import h5py
+    with h5py.File(path, "r") as file, h5py.File(f"{path}.rival-{first}.h5", "w", locking=False) as out:
+        part = on_device(arrays, file["A"][:, first:last])
+        out["A"] = on_host(arrays, arrays.ascontiguousarray(part.T))
+
+
+def rival_flip(arrays, path, first, last, shared):
+    """Frames whose columns come in the opposite order."""
+    import h5py
+    with h5py.File(path, "r") as file, h5py.File(f"{path}.rival-{first}.h5", "w", locking=False) as out:
+        images = file["images"]
+        result = out.create_dataset("images", (last - first, *images.shape[1:]), images.dtype)
+        for begin, end in batches(first, last):
+            part = on_device(arrays, images[begin:end])
+            result[begin - first:end - first] = on_host(arrays, arrays.ascontiguousarray(part[:, :, ::-1]))
+
+
 class Meeting:
     """Where the processes of a rival meet: before the clock starts, between its two passes, and at its end. The clock's process is at the first and last."""
 
@@ -132,6 +151,8 @@ def warm_up(arrays, work):
     ones = on_device(arrays, arrays.ones((2, 64), dtype=arrays.uint16))
     int(ones.min()), int(ones.max()), int(ones.sum(dtype=arrays.uint64))
     on_host(arrays, arrays.rint((ones.astype(arrays.float32) - 1) * arrays.float32(2)).astype(arrays.uint16))
+    on_host(arrays, arrays.ascontiguousarray(ones.T)), on_host(arrays, arrays.ascontiguousarray(ones[:, ::-1]))
+    on_host(arrays, arrays.ascontiguousarray(ones.astype(arrays.float32).T))
 
 
 def rival_process(work, path, count, rank, ranks, meeting):
@@ -356,6 +377,27 @@ def part_matmul(session):
     remove(path)
 
 
+def part_transpose(session):
+    n, ranks = 32768 if session.device == "cuda" else 4096, session.options.gpus
+    path, out = session.path("ab.h5"), session.path("t.h5")
+    session.run(["gen", "matrices", path, "--rows", str(n), "--inner", str(n), "--columns", "16", "--type", "f32", "--no-sync"])
+    rival = session.rival(rival_transpose, path, n, ranks)
+    for layout in ("parts", "single"):
+        seconds, phases = session.ours(["transpose", f"{path}:A", "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
+        session.add(f"transposed matrix, n = {n}, float32, {layout}, {ranks} GPUs", seconds, n * n * 4, rival, "h5py + CuPy", phases)
+    remove(path)
+
+
+def part_flip(session):
+    frames, ranks = session.options.gpus * session.options.frames, session.options.gpus
+    path, out = make_stack(session, "s.h5", frames), session.path("f.h5")
+    rival = session.rival(rival_flip, path, frames, ranks)
+    for layout in ("parts", "single"):
+        seconds, phases = session.ours(["flip", path, "--axis", "-1", "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
+        session.add(f"uint16 frames with columns reversed, {layout}, {ranks} GPUs", seconds, frames * FRAME * FRAME * 2, rival, "h5py + CuPy", phases)
+    remove(path)
+
+
 def bench_reduce(session, gpu):
     """Starts bench reduce on one GPU; what it writes."""
     report = session.path(f"bench-{gpu}.json")
@@ -386,7 +428,8 @@ def part_device(session):
         print(f"reduction of {shape} in memory: {rate:.0f} GB/s alone, {gpus} GPUs at once {share:.3f} of {gpus} times that", flush=True)
 
 
-PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, "chunks": part_chunks, "write": part_write, "matmul": part_matmul, "device": part_device}
+PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, "chunks": part_chunks, "write": part_write, "matmul": part_matmul,
+         "transpose": part_transpose, "flip": part_flip, "device": part_device}
 
 
 def main():
