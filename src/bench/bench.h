@@ -110,6 +110,8 @@ typedef struct gm_bench {
     void *staging; /* [GM_BENCH_STAGING] pinned; NULL on a device that addresses host memory */
     gm_bench_row *rows;
     int row_count, row_room;
+    char **names; /* [name_count]: texts that rows point to */
+    int name_count;
     gm_text_file json, csv, plot; /* of --json, --csv and --plot */
 } gm_bench;
 
@@ -236,7 +238,7 @@ const char *gm_bench_limit_name(const gm_bench_row *row);
 /* GM_ECHECK if a rate exceeds its computed limit: the benchmark measures wrongly. */
 int gm_bench_check_limits(const gm_bench *bench);
 
-/* Appends a row and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
+/* Appends a copy of a row, its texts included, and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
 int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
 
 /* Work per second. */

@@ -102,6 +102,9 @@ void gm_bench_close(gm_bench *bench)
     free(bench->events);
     free(bench->seconds);
     free(bench->rows);
+    for (int i = 0; i < bench->name_count; i++)
+        free(bench->names[i]);
+    free(bench->names);
     *bench = (gm_bench){0};
 }
 

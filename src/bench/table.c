@@ -54,6 +54,25 @@ static void print_row(const gm_bench_row *r, int first)
                format_error(most, r->published.max_error), format_error(mean, r->published.mean_error));
 }
 
+/* *text = the same text, which lives as long as the results: tests free theirs. */
+static int keep(gm_bench *bench, const char **text)
+{
+    for (int i = 0; *text && i < bench->name_count; i++)
+        if (strcmp(bench->names[i], *text) == 0) {
+            *text = bench->names[i];
+            return GM_OK;
+        }
+    if (!*text)
+        return GM_OK;
+    char **names = realloc(bench->names, (size_t)(bench->name_count + 1) * sizeof *names);
+    if (names)
+        bench->names = names;
+    if (!names || !(names[bench->name_count] = strdup(*text)))
+        return gm_fail(GM_EDEVICE, "no memory for the results");
+    *text = names[bench->name_count++];
+    return GM_OK;
+}
+
 /* Rank 0. */
 static int append(gm_bench *bench, const gm_bench_row *row)
 {
@@ -65,8 +84,13 @@ static int append(gm_bench *bench, const gm_bench_row *row)
         bench->rows = rows;
         bench->row_room = room;
     }
-    bench->rows[bench->row_count] = *row;
-    print_row(row, bench->row_count++ == 0);
+    gm_bench_row *kept = &bench->rows[bench->row_count];
+    const char **texts[] = {&kept->measured_of, &kept->panel, &kept->x_name, &kept->y_name};
+    *kept = *row;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (keep(bench, texts[i]))
+            return GM_EDEVICE;
+    print_row(kept, bench->row_count++ == 0);
     return gm_stdout_flush();
 }
 
