@@ -41,6 +41,7 @@ GM_TESTS = \
 	tests/src/caps \
 	tests/src/caps_shared.np2 \
 	tests/src/bench/limits \
+	tests/src/bench/picture \
 	tests/src/map \
 	tests/src/move/boxes \
 	tests/src/move/gather \
@@ -234,6 +235,8 @@ tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
+tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c

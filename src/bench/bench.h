@@ -10,7 +10,8 @@
  *   row.c       a row of results: its rate and its limits
  *   table.c     rows of results: as a table, as JSON, as CSV
  *   compare.c   the results of two runs, side by side
- *   plot.c      rows of results as a picture
+ *   plot.c      rows of results as a picture, by gnuplot
+ *   picture/    the script of a picture
  *   operations/ the tests of operations
  *   file/       the test of files
  *   lab/        the laboratory: tests of one property of the hardware each
