@@ -1,7 +1,8 @@
 /* calls.h - the device functions of the laboratory: the arguments of a call. lab_ops.def lists them. Pointers are to
  * device memory.
  *
- *   walk_cpu.c, walk_cuda.cu   elements in an order */
+ *   walk_cpu.c, walk_cuda.cu       elements in an order
+ *   layout_cpu.c, layout_cuda.cu   elements of each size, structs and arrays, lengths of vectors */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -93,6 +94,35 @@ GM_LAB_INLINE int64_t gm_walk_place(gm_walk_order order, int64_t t, int64_t coun
 /* --- blocks --- */
 
 /* --- layout --- */
+
+/* The layout of items in memory. Vectors are of three float32, structs of eight. */
+typedef enum gm_layout_kind {
+    GM_LAYOUT_COPY_4, /* items of so many bytes are copied */
+    GM_LAYOUT_COPY_8,
+    GM_LAYOUT_COPY_12,
+    GM_LAYOUT_COPY_12_IN_16,   /* vectors that are aligned to 16 bytes */
+    GM_LAYOUT_COPY_16,         /* vectors of four */
+    GM_LAYOUT_FIELD_STRUCTS,   /* one field of each struct plus 1: dst[i].x3 = src[i].x3 + 1 */
+    GM_LAYOUT_FIELD_ARRAY,     /* the same of an array that holds this field only */
+    GM_LAYOUT_STRUCTS,         /* all fields plus 1, of structs */
+    GM_LAYOUT_STRUCTS_ALIGNED, /* of structs that are aligned to 16 bytes */
+    GM_LAYOUT_ARRAYS,          /* of eight arrays, one after the other */
+    GM_LAYOUT_MIXED,           /* three 16-byte words are read, their exclusive or is written: [3][count], [count] */
+    GM_LAYOUT_LENGTHS,         /* dst[i] = x x + y y + z z, of vectors */
+    GM_LAYOUT_LENGTHS_ALIGNED, /* of vectors that are aligned to 16 bytes */
+    GM_LAYOUT_LENGTHS_ARRAYS,  /* of three arrays, one after the other */
+    GM_LAYOUT_LENGTHS_STAGED,  /* of vectors that come through shared memory; GM_LAYOUT_STAGE divides count */
+    GM_LAYOUT_KINDS
+} gm_layout_kind;
+
+enum { GM_LAYOUT_FIELDS = 8, GM_LAYOUT_FIELD = 3, GM_LAYOUT_STAGE = 1024 };
+
+struct gm_layout_call {
+    gm_layout_kind kind;
+    int64_t count; /* items */
+    const void *src;
+    void *dst; /* apart from src */
+};
 
 /* --- shared --- */
 
