@@ -2,7 +2,8 @@
  * device memory.
  *
  *   walk_cpu.c, walk_cuda.cu       elements in an order
- *   layout_cpu.c, layout_cuda.cu   elements of each size, structs and arrays, lengths of vectors */
+ *   layout_cpu.c, layout_cuda.cu   elements of each size, structs and arrays, lengths of vectors
+ *   reduce_ladder_cuda.cu          the ladder of sums; of the processor: ladders_cpu.c */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -133,6 +134,34 @@ struct gm_layout_call {
 /* --- math --- */
 
 /* --- ladders --- */
+
+/* The steps to a fast sum of squares. A processor has the first and GM_REDUCE_LADDER_GRID, which is all its threads. */
+typedef enum gm_reduce_ladder_stage {
+    GM_REDUCE_LADDER_ONE,       /* one thread; the next ones: one sum of each thread */
+    GM_REDUCE_LADDER_PARTS,     /* each thread a part of its own; the others take turns, element by element */
+    GM_REDUCE_LADDER_GRID,      /* the next ones: one sum of each block, of */
+    GM_REDUCE_LADDER_THREAD_0,  /* thread 0, out of shared memory */
+    GM_REDUCE_LADDER_CONFLICTS, /* a tree whose threads hit the same banks */
+    GM_REDUCE_LADDER_TREE,      /* a tree of neighbours */
+    GM_REDUCE_LADDER_UNROLLED   /* a tree of shuffles without loops */
+} gm_reduce_ladder_stage;
+
+enum { GM_REDUCE_LADDER_THREADS = 256 };
+
+/* out: the sums of squares of parts of src, together those of all. None exceeds 32 bits: the caller sees to that. */
+struct gm_reduce_ladder_call {
+    gm_reduce_ladder_stage stage;
+    int blocks, threads; /* of a block: GM_REDUCE_LADDER_THREADS if the sums are those of blocks */
+    int64_t count;
+    const int32_t *src;
+    uint32_t *out; /* [gm_reduce_ladder_sums()] */
+};
+
+/* The number of sums. */
+static inline int gm_reduce_ladder_sums(const gm_reduce_ladder_call *call)
+{
+    return call->stage <= GM_REDUCE_LADDER_GRID ? call->blocks * call->threads : call->blocks;
+}
 
 /* --- launch, transfer, overlap --- */
 

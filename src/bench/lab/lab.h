@@ -1,7 +1,8 @@
 /* lab.h - the laboratory: tests of one property of the hardware each, by cases that are held against each other.
  *
- *   lab.c    times the cases of a test, checks their results, adds their rows
- *   NAME.c   the test NAME: its cases, and how the results of each are checked */
+ *   lab.c        times the cases of a test, checks their results, adds their rows
+ *   NAME.c       the test NAME: its cases, and how the results of each are checked
+ *   *_ladder.c   the steps to a fast kernel, which the tests of operations run beside their own */
 #ifndef GM_SRC_BENCH_LAB_LAB_H
 #define GM_SRC_BENCH_LAB_LAB_H
 
@@ -50,5 +51,9 @@ gm_cache_state gm_lab_cache(const gm_bench *bench, int64_t bytes);
  */
 int gm_lab_expect(gm_bench *bench, const gm_lab_case *self, const void *src, const void *right, int64_t bytes,
                   const char *what);
+
+/* The ladders: each adds the rows of the panel "ladder" of the test that runs. Without the device functions: no rows.
+ * Collective. */
+int gm_lab_reduce_ladder(gm_bench *bench);
 
 #endif
