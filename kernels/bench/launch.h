@@ -1,12 +1,11 @@
 /* launch.h - the launchers and CPU functions that fill the tables of kernels/bench/measure.h. They return as those of
  * kernels/kernels.h do.
  *
- *   measure_cpu.c, measure_cuda.c             the tables
- *   clock_cuda.cu                             hold and flush
- *   copy_cuda.cu                              copy and read
- *   matmul_1_naive_*, matmul_2_compensated_*  the ladder of products
- *   reference_cpu.c                           the reference of products
- *   rival_cuda.c, rival_cub_cuda.cu           cuBLAS and CUB */
+ *   measure_cpu.c, measure_cuda.c     the tables
+ *   clock_cuda.cu                     hold and flush
+ *   copy_cuda.cu                      copy and read
+ *   reference_cpu.c                   the reference of products
+ *   rival_cuda.c, rival_cub_cuda.cu   cuBLAS and CUB */
 #ifndef GM_KERNELS_BENCH_LAUNCH_H
 #define GM_KERNELS_BENCH_LAUNCH_H
 
@@ -29,11 +28,6 @@ int gm_cuda_read(gm_cuda_stream stream, const void *src, size_t bytes, void *sin
 int gm_cuda_rival_reduce(gm_cuda_stream stream, const gm_rival_reduce_call *call);
 size_t gm_cuda_rival_reduce_room(gm_dtype type, int64_t n);
 const char *gm_cuda_rival_reduce_name(void);
-int gm_cuda_matmul_1_naive(gm_cuda_stream stream, const gm_gemm_call *call);
-int gm_cuda_matmul_2_compensated(gm_cuda_stream stream, const gm_gemm_call *call);
-
-int gm_cpu_matmul_1_naive(int threads, const gm_gemm_call *call);
-int gm_cpu_matmul_2_compensated(int threads, const gm_gemm_call *call);
 
 #ifdef __cplusplus
 }

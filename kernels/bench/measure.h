@@ -25,12 +25,6 @@ typedef struct gm_gemm_call {
 
 typedef int gm_gemm(gm_queue *queue, const gm_gemm_call *call);
 
-/* One step of an optimisation ladder of products: F32 only. */
-typedef struct gm_rung {
-    const char *name; /* NULL: the end of the ladder */
-    gm_gemm *run;
-} gm_rung;
-
 typedef int gm_copy(gm_queue *queue, void *dst, const void *src,
                     size_t bytes); /* no overlap; dst and src are multiples of 16 */
 
@@ -79,8 +73,6 @@ typedef struct gm_measure_ops {
      * installed. Opens it once; its own memory is not charged. rival_product may be called when it is open. */
     const char *(*rival)(gm_device *device, const char **absence);
     gm_gemm *rival_product;
-
-    const gm_rung *matmul_ladder;
 
     /* The laboratory: pointers in a call are to device memory, or as kernels/lab/calls.h says. */
 #define GM_LAB_OP(name, cpu, cuda) int (*name)(gm_queue * queue, const struct gm_##name##_call *call);

@@ -80,18 +80,6 @@ static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call)
     return GM_OK;
 }
 
-static int ladder_1(gm_queue *queue, const gm_gemm_call *call)
-{
-    return gm_cpu_matmul_1_naive(queue->device->threads, call);
-}
-
-static int ladder_2(gm_queue *queue, const gm_gemm_call *call)
-{
-    return gm_cpu_matmul_2_compensated(queue->device->threads, call);
-}
-
-static const gm_rung matmul_ladder[] = {{"plain", ladder_1}, {"compensated", ladder_2}, {NULL, NULL}};
-
 /* The functions of the laboratory as entries of the table. */
 #define RUN_NONE(name)
 #define RUN_CPU(name)                                                           \
@@ -114,7 +102,6 @@ const gm_measure_ops gm_cpu_measure = {
     .read = cpu_read,
     .rival = cpu_rival,
     .rival_product = cpu_rival_product,
-    .matmul_ladder = matmul_ladder,
 #define GM_LAB_OP(name, cpu, cuda) ENTRY_##cpu(name)
 #include "kernels/lab/lab_ops.def"
 #undef GM_LAB_OP

@@ -51,20 +51,6 @@ static int cuda_rival_reduce(gm_queue *queue, const gm_rival_reduce_call *call)
     return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_rival_reduce(queue->stream, call), "reduction by CUB");
 }
 
-static int ladder_1(gm_queue *queue, const gm_gemm_call *call)
-{
-    return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_matmul_1_naive(queue->stream, call),
-                         "product (ladder, naive)");
-}
-
-static int ladder_2(gm_queue *queue, const gm_gemm_call *call)
-{
-    return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_matmul_2_compensated(queue->stream, call),
-                         "product (ladder, compensated)");
-}
-
-static const gm_rung matmul_ladder[] = {{"plain", ladder_1}, {"compensated", ladder_2}, {NULL, NULL}};
-
 /* The functions of the laboratory as entries of the table. */
 #define RUN_NONE(name)
 #define RUN_CUDA(name)                                                                                          \
@@ -92,7 +78,6 @@ const gm_measure_ops gm_cuda_measure = {
     .rival_reduce = cuda_rival_reduce,
     .rival = gm_cuda_rival,
     .rival_product = gm_cuda_rival_product,
-    .matmul_ladder = matmul_ladder,
 #define GM_LAB_OP(name, cpu, cuda) ENTRY_##cuda(name)
 #include "kernels/lab/lab_ops.def"
 #undef GM_LAB_OP

@@ -3,11 +3,12 @@
  *
  *   walk_cpu.c, walk_cuda.cu       elements in an order
  *   layout_cpu.c, layout_cuda.cu   elements of each size, structs and arrays, lengths of vectors
- *   reduce_ladder_cuda.cu          the ladder of sums; of the processor: ladders_cpu.c */
+ *   reduce_ladder_cuda.cu          the ladder of sums; of the processor: ladders_cpu.c
+ *   matmul_ladder_cpu.c, _cuda.cu  the ladder of products */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
-#include "kernels/kernels.h"
+#include "kernels/bench/measure.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -162,6 +163,23 @@ static inline int gm_reduce_ladder_sums(const gm_reduce_ladder_call *call)
 {
     return call->stage <= GM_REDUCE_LADDER_GRID ? call->blocks * call->threads : call->blocks;
 }
+
+/* The steps to a fast product. A processor has the first two. */
+typedef enum gm_matmul_ladder_stage {
+    GM_MATMUL_LADDER_PLAIN,       /* plain sums, out of global memory */
+    GM_MATMUL_LADDER_COMPENSATED, /* compensated sums, as the next ones */
+    GM_MATMUL_LADDER_ROW_SHARED,  /* a row of A in shared memory: k is GM_MATMUL_LADDER_ROW at most */
+    GM_MATMUL_LADDER_TILES,       /* tiles of A and B in shared memory */
+    GM_MATMUL_LADDER_WHOLE_TILES, /* no tests of bounds: m, n, k are multiples of GM_MATMUL_LADDER_SIDE */
+    GM_MATMUL_LADDER_STAGES
+} gm_matmul_ladder_stage;
+
+enum { GM_MATMUL_LADDER_SIDE = 16, GM_MATMUL_LADDER_ROW = 8192 };
+
+struct gm_matmul_ladder_call {
+    gm_matmul_ladder_stage stage;
+    gm_gemm_call gemm; /* F32 */
+};
 
 /* --- launch, transfer, overlap --- */
 

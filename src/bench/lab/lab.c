@@ -34,7 +34,8 @@ static int add_row(const measured *m, int at, const gm_bench_timing *timing, dou
     }
     row.max_error = max_error;
     row.mean_error = mean_error;
-    row.published = (gm_bench_published){c->published, -1, -1};
+    row.published = (gm_bench_published){c->published, c->published_max > 0 ? c->published_max : -1,
+                                         c->published_mean > 0 ? c->published_mean : -1};
     row.panel = c->panel;
     row.x = c->x;
     row.y = c->y;

@@ -31,6 +31,7 @@ typedef struct gm_lab_case {
     double computed;  /* limit, work per second; 0: none */
     int limit;        /* the case whose rate is the limit: 1 + its index among those before this one; 0: none */
     double published; /* rate, work per second; 0: none */
+    double published_max, published_mean; /* errors; 0: none */
     const char *panel;
     double x, y;
     const char *x_name, *y_name;
@@ -55,5 +56,7 @@ int gm_lab_expect(gm_bench *bench, const gm_lab_case *self, const void *src, con
 /* The ladders: each adds the rows of the panel "ladder" of the test that runs. Without the device functions: no rows.
  * Collective. */
 int gm_lab_reduce_ladder(gm_bench *bench);
+int gm_lab_matmul_ladder(gm_bench *bench, const gm_bench_sample *sample, uint64_t key_a,
+                         uint64_t key_b); /* m = n = k */
 
 #endif

@@ -1,14 +1,13 @@
 /* bench matmul - products of the program, with the leaves and tiles of the operation matmul and C rounded to its type,
  * and those of a library, in turn on the same matrices.
  *
- * At n = 1000, for which figures are published, the first kernels of the optimization ladder run too: the plain float32
- * sum and the compensated one. */
+ * At n = 1000, for which figures are published, the ladder of products comes first (lab/matmul_ladder.c). */
 #include "base/log.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "base/tiling.h"
 #include "kernels/matmul/calls.h"
-#include "src/bench/bench.h"
+#include "src/bench/lab/lab.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,10 +19,6 @@ typedef struct shape {
     int64_t m, n, k;
 } shape;
 
-/* The published figures, by the steps of the ladder. */
-static const gm_bench_published published[] = {{1.73e9, 2.01e-6, 3.37e-7}, {1.73e9, 1.19e-7, 4.23e-8}};
-enum { PUBLISHED = sizeof published / sizeof published[0] };
-
 static const gm_precision precisions[] = {GM_PRECISION_FP32, GM_PRECISION_EXACT, GM_PRECISION_FP64};
 
 typedef struct comparison comparison;
@@ -33,7 +28,6 @@ typedef struct candidate {
     gm_gemm *gemm; /* NULL: ours */
     char name[GM_BENCH_TEXT], kernel[GM_BENCH_TEXT];
     double limit, roundoff; /* flop/s; of one addition */
-    gm_bench_published published;
 } candidate;
 
 /* Matrices of a shape and a precision, and the candidates that multiply them. */
@@ -51,6 +45,7 @@ struct comparison {
     gm_product_call product_call;
     gm_finish_call finish_call;
     gm_gemm_call gemm_call;
+    uint64_t key_a, key_b;
     gm_bench_sample sample;
     candidate candidates[GM_BENCH_CASES]; /* ours first, then the rival if there is one */
     int count, has_rival;
@@ -163,7 +158,7 @@ static int unpack(comparison *r, int64_t rows, int64_t cols, const void *data, v
 static int fill_comparison(comparison *r)
 {
     const shape *s = &r->shape;
-    uint64_t key_a = gm_random_key(1, 0), key_b = gm_random_key(1, 1);
+    uint64_t key_a = r->key_a, key_b = r->key_b;
     int status = gm_bench_fill(r->bench, r->a, r->type, s->m, s->k, ld(s->k, r->type), key_a);
     if (!status)
         status = gm_bench_fill(r->bench, r->b, r->type, s->k, s->n, ld(s->n, r->type), key_b);
@@ -231,7 +226,6 @@ static candidate *add_candidate(comparison *r, gm_gemm *gemm, const char *name, 
 static void add_candidates(comparison *r)
 {
     const gm_measure_ops *measure = r->bench->measure;
-    const shape *s = &r->shape;
     const char *absence, *rival = measure->rival ? measure->rival(r->bench->device, &absence) : NULL;
     add_candidate(r, NULL, gm_precision_get(r->precision)->name, r->product->kernel, r->product->accumulator);
     r->has_rival = rival != NULL;
@@ -239,14 +233,6 @@ static void add_candidates(comparison *r)
         char name[GM_BENCH_TEXT];
         snprintf(name, sizeof name, "%.40s %s", rival, r->type == GM_DTYPE_F64 ? "fp64" : "fp32");
         add_candidate(r, measure->rival_product, name, rival, r->type);
-    }
-    if (r->precision != GM_PRECISION_FP32 || s->m != EXAMPLE || s->n != EXAMPLE || s->k != EXAMPLE)
-        return;
-    const gm_rung *rung = measure->matmul_ladder;
-    for (int i = 0; rung && rung[i].name && r->count < GM_BENCH_CASES; i++) {
-        candidate *c = add_candidate(r, rung[i].run, rung[i].name, "ladder", GM_DTYPE_F32);
-        if (i < PUBLISHED)
-            c->published = published[i];
     }
 }
 
@@ -285,7 +271,6 @@ static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *
         row.computed = c->limit;
         row.max_error = max_error[i];
         row.mean_error = mean_error[i];
-        row.published = c->published;
         if (r->has_rival && i != 1 && timings[1].median > 0)
             row.rival = work / timings[1].median;
         if (!c->gemm) {
@@ -304,9 +289,12 @@ static int run_comparison(comparison *r)
     gm_bench_timing timings[GM_CACHE_STATES][GM_BENCH_CASES];
     double max_error[GM_BENCH_CASES], mean_error[GM_BENCH_CASES];
     gm_cache_state states = r->bench->measure->flush ? GM_CACHE_STATES : GM_CACHE_COLD;
+    const shape *s = &r->shape;
     int status = alloc_comparison(r);
     if (!status)
         status = fill_comparison(r);
+    if (!status && r->precision == GM_PRECISION_FP32 && s->m == EXAMPLE && s->n == EXAMPLE && s->k == EXAMPLE)
+        status = gm_lab_matmul_ladder(r->bench, &r->sample, r->key_a, r->key_b);
     if (status)
         return status;
     set_calls(r);
@@ -328,8 +316,13 @@ static int measure_shape(gm_bench *bench, const shape *s, int asked)
     int status = GM_OK;
     for (size_t i = 0; i < sizeof precisions / sizeof precisions[0] && !status; i++) {
         const gm_precision_info *info = gm_precision_get(precisions[i]);
-        comparison r = {
-            .bench = bench, .shape = *s, .precision = precisions[i], .type = info->operand, .result = info->result};
+        comparison r = {.bench = bench,
+                        .shape = *s,
+                        .precision = precisions[i],
+                        .type = info->operand,
+                        .result = info->result,
+                        .key_a = gm_random_key(1, 0),
+                        .key_b = gm_random_key(1, 1)};
         char need[GM_SIZE_TEXT], room[GM_SIZE_TEXT];
         r.product = bench->ops->product(bench->device, precisions[i]);
         if (!r.product) {
