@@ -3,7 +3,9 @@
  *
  *   walk_cpu.c, walk_cuda.cu       elements in an order
  *   layout_cpu.c, layout_cuda.cu   elements of each size, structs and arrays, lengths of vectors
- *   reduce_ladder_cuda.cu          the ladder of sums; of the processor: ladders_cpu.c
+ *   ladders_cpu.c                  the ladders of sums and transpositions, by the processor
+ *   reduce_ladder_cuda.cu          the ladder of sums
+ *   transpose_ladder_cuda.cu       the ladder of transpositions
  *   matmul_ladder_cpu.c, _cuda.cu  the ladder of products */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
@@ -179,6 +181,22 @@ enum { GM_MATMUL_LADDER_SIDE = 16, GM_MATMUL_LADDER_ROW = 8192 };
 struct gm_matmul_ladder_call {
     gm_matmul_ladder_stage stage;
     gm_gemm_call gemm; /* F32 */
+};
+
+/* The steps to a fast transposition. A processor has the first. */
+typedef enum gm_transpose_ladder_stage {
+    GM_TRANSPOSE_LADDER_NAIVE, /* rows are read, columns written */
+    GM_TRANSPOSE_LADDER_TILE,  /* through a tile [32][32] of shared memory: its columns are in one bank */
+    GM_TRANSPOSE_LADDER_PADDED /* [32][33] */
+} gm_transpose_ladder_stage;
+
+enum { GM_TRANSPOSE_LADDER_SIDE = 32 };
+
+struct gm_transpose_ladder_call {
+    gm_transpose_ladder_stage stage;
+    int64_t n; /* a multiple of GM_TRANSPOSE_LADDER_SIDE */
+    const uint32_t *src;
+    uint32_t *dst; /* [n][n], apart from src */
 };
 
 /* --- launch, transfer, overlap --- */

@@ -21,3 +21,15 @@ int gm_cpu_reduce_ladder(int threads, const gm_reduce_ladder_call *call)
         call->out[s] = squares(call->src, call->count * s / sums, call->count * (s + 1) / sums);
     return GM_OK;
 }
+
+int gm_cpu_transpose_ladder(int threads, const gm_transpose_ladder_call *call)
+{
+    int64_t n = call->n;
+    if (call->stage != GM_TRANSPOSE_LADDER_NAIVE)
+        return gm_fail(GM_EINTERNAL, "ladder of transpositions: a processor has no step %d", (int)call->stage);
+#pragma omp parallel for num_threads(threads)
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            call->dst[j * n + i] = call->src[i * n + j];
+    return GM_OK;
+}

@@ -56,6 +56,7 @@ int gm_lab_expect(gm_bench *bench, const gm_lab_case *self, const void *src, con
 /* The ladders: each adds the rows of the panel "ladder" of the test that runs. Without the device functions: no rows.
  * Collective. */
 int gm_lab_reduce_ladder(gm_bench *bench);
+int gm_lab_transpose_ladder(gm_bench *bench);
 int gm_lab_matmul_ladder(gm_bench *bench, const gm_bench_sample *sample, uint64_t key_a,
                          uint64_t key_b); /* m = n = k */
 

@@ -3,7 +3,7 @@
  * turn on the same buffer; the limit of a row is the plain read.
  *
  * Records of leaves from all over the buffer are compared with the processor's bit for bit, and the library's results
- * with the total of the records. The ladder of sums comes first (lab/reduce_ladder.c). */
+ * with the total of the records. Without --shapes the ladder of sums comes first (lab/reduce_ladder.c). */
 #include "base/memory.h"
 #include "base/size.h"
 #include "kernels/host.h"
@@ -266,7 +266,6 @@ int gm_bench_reduce(gm_bench *bench)
 {
     if (!bench->ops->reduce_rows || !bench->measure->read)
         return gm_bench_skip(bench, NULL);
-    /* The ladder has sizes of its own. */
     int status = bench->job->options->shapes ? GM_OK : gm_lab_reduce_ladder(bench);
     return status ? status : gm_bench_each_size(bench, UNIT, NULL, 0, measure_size);
 }

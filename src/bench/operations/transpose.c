@@ -1,5 +1,7 @@
-/* bench transpose - two axes swapped, for elements of each size, beside a copy of as many bytes. */
+/* bench transpose - two axes swapped, for elements of each size, beside a copy of as many bytes. Without --shapes
+ * the ladder of transpositions comes first (lab/transpose_ladder.c). */
 #include "kernels/move/calls.h"
+#include "src/bench/lab/lab.h"
 #include "src/bench/operations/moves.h"
 
 #include "base/size.h"
@@ -92,6 +94,8 @@ static int measure_size(gm_bench *bench, int64_t bytes)
 
 int gm_bench_transpose(gm_bench *bench)
 {
-    return bench->ops->transpose && bench->measure->copy ? gm_bench_each_move_size(bench, measure_size)
-                                                         : gm_bench_skip(bench, NULL);
+    if (!bench->ops->transpose || !bench->measure->copy)
+        return gm_bench_skip(bench, NULL);
+    int status = bench->job->options->shapes ? GM_OK : gm_lab_transpose_ladder(bench);
+    return status ? status : gm_bench_each_move_size(bench, measure_size);
 }
