@@ -7,6 +7,11 @@
  *   reduce_ladder_cuda.cu          the ladder of sums
  *   transpose_ladder_cuda.cu       the ladder of transpositions
  *   matmul_ladder_cpu.c, _cuda.cu  the ladder of products */
+ *   walk_cpu.c, walk_cuda.cu         elements in an order
+ *   shared_cuda.cu                   loads from shared memory; chains of loads
+ *   shared_move_cuda.cu              elements through shared memory; the carve-out
+ *   atomics_cpu.c, atomics_cuda.cu   a sum by several threads
+ *   occupancy_cuda.cu                copies by few and by many threads */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -129,6 +134,93 @@ struct gm_layout_call {
 };
 
 /* --- shared --- */
+
+/* Loads from shared memory of unsigned integers of 1 to 16 bytes, and of the columns of a tile. */
+typedef enum gm_shared_kind {
+    GM_SHARED_U8,
+    GM_SHARED_U16,
+    GM_SHARED_U32,
+    GM_SHARED_U64,
+    GM_SHARED_U128,
+    GM_SHARED_COLUMNS,        /* of u32 [32][32] */
+    GM_SHARED_PADDED_COLUMNS, /* of u32 [32][33] */
+    GM_SHARED_READS
+} gm_shared_kind;
+
+enum {
+    GM_SHARED_THREADS = 1024, /* of a block */
+    GM_SHARED_LOADS = 16,     /* of a round, GM_SHARED_TILE of the columns */
+    GM_SHARED_ROW = 128,      /* bytes, a word of each bank */
+    GM_SHARED_TILE = 32,
+    GM_SHARED_STRIDE = 32, /* the largest */
+    GM_SHARED_WORDS = 32 * GM_SHARED_STRIDE * 4 + GM_SHARED_LOADS * GM_SHARED_ROW / 4
+};
+
+/* Shared memory holds the words gm_shared_word(i). In each round, lane l loads the integer at byte
+ * l / share * stride * (bytes of the integer) + GM_SHARED_ROW * u for each u < GM_SHARED_LOADS; or the words 32 l + c
+ * of a tile for each c < 32. out: [blocks][GM_SHARED_THREADS] sums of the 32-bit parts of all loads, modulo 2^32. */
+struct gm_shared_read_call {
+    gm_shared_kind kind;
+    int stride, share, rounds, blocks;
+    uint32_t *out;
+};
+
+GM_LAB_INLINE uint32_t gm_shared_word(uint32_t at)
+{
+    return (at + 1) * UINT32_C(0x9e3779b1);
+}
+
+typedef enum gm_shared_move_kind {
+    GM_REVERSE_DIRECT,  /* without shared memory */
+    GM_REVERSE_STATIC,  /* an array of a size known when the kernel is compiled */
+    GM_REVERSE_DYNAMIC, /* an array of a size given when the kernel is launched */
+    GM_REVERSE_ARRAYS,  /* arrays of int, float and char in one dynamic allocation */
+    GM_TRANSPOSE_DIRECT,
+    GM_TRANSPOSE_TILE,  /* through a tile [32][32] */
+    GM_TRANSPOSE_PADDED /* through a tile [32][33] */
+} gm_shared_move_kind;
+
+enum { GM_SHARED_PART = 1024 };
+
+/* Reversals: elements of 4 bytes in the opposite order within each GM_SHARED_PART of them; count: a multiple.
+ * GM_REVERSE_ARRAYS: of three arrays that follow each other, [count] elements of 4, 4 and 1 bytes.
+ * Transpositions: src is u32 [rows][cols], dst [cols][rows]; multiples of GM_SHARED_TILE. */
+struct gm_shared_move_call {
+    gm_shared_move_kind kind;
+    int64_t count, rows, cols;
+    const void *src;
+    void *dst;
+};
+
+enum { GM_CARVEOUT_WINDOW = 96 << 10, GM_CARVEOUT_THREADS = 1024, GM_CARVEOUT_STAGE = 48 << 10 };
+
+/* A kernel that prefers `percent` of the L1 cache to be shared memory. stages: each block reverses the 16-byte words of
+ * its GM_CARVEOUT_STAGE bytes through as much shared memory. Else it sums the 32-bit words of its GM_CARVEOUT_WINDOW
+ * bytes, out: [blocks][GM_CARVEOUT_THREADS], modulo 2^32: in round r thread t takes the 16-byte words t ^ (r % 32) +
+ * GM_CARVEOUT_THREADS * i. */
+struct gm_carveout_call {
+    int stages, percent, blocks, rounds;
+    const void *src;
+    void *dst;
+    uint32_t *out;
+};
+
+enum { GM_CHAIN_SHARED = 4096 }; /* elements of a chain in shared memory */
+
+/* chain: [length] u32, a power of two; each element is the place of the next one, all of them in one circle. One thread
+ * takes the steps from *position and writes where it arrives. steps 0: makes the chain. chain NULL: a chain of
+ * GM_CHAIN_SHARED elements in shared memory. */
+struct gm_chain_call {
+    uint32_t *chain, *position;
+    int64_t length;
+    int steps;
+};
+
+/* The place after `at`. The factor is 1 modulo 4, the summand odd: one circle. */
+GM_LAB_INLINE uint32_t gm_chain_next(uint32_t at, uint32_t length)
+{
+    return (at * UINT32_C(0x9e3779b1) + UINT32_C(0x7f4a7c15)) & (length - 1);
+}
 
 /* --- atomics --- */
 
