@@ -224,6 +224,46 @@ GM_LAB_INLINE uint32_t gm_chain_next(uint32_t at, uint32_t length)
 
 /* --- atomics --- */
 
+/* Who adds to the cell that holds the sum. */
+typedef enum gm_atomics_method {
+    GM_ATOMICS_EACH,      /* a thread for each element, by an atomic add, to the cell of the element */
+    GM_ATOMICS_WARPS,     /* a warp for its 32 elements; not on processors */
+    GM_ATOMICS_BLOCKWISE, /* a block, by atomic adds in shared memory first; not on processors */
+    GM_ATOMICS_OWN,       /* each thread to a sum of its own, then a tree: no atomics */
+    GM_ATOMICS_FLOAT_EACH,
+    GM_ATOMICS_FLOAT_OWN,
+    GM_ATOMICS_METHODS
+} gm_atomics_method;
+
+/* Blocks of threads with sums of their own, and how many threads that are. */
+enum { GM_ATOMICS_BLOCK = 256, GM_ATOMICS_BLOCKS = 1024, GM_ATOMICS_PRIVATE = GM_ATOMICS_BLOCK * GM_ATOMICS_BLOCKS };
+
+/* Adds u32 elements modulo 2^32, or float32 elements gm_atomics_float(): to cell gm_atomics_cell() of [cells] sums, or,
+ * by the methods without atomics, sums[0] = their sum. Thread t of these adds the elements 4 (t + k *
+ * GM_ATOMICS_PRIVATE) + 0, 1, 2, 3 for k = 0, 1, ...; a block adds the upper half of its sums to the lower half until
+ * one is left, partials: [GM_ATOMICS_BLOCKS]; so are these added. */
+struct gm_atomics_call {
+    gm_atomics_method method;
+    int64_t count; /* a multiple of 4 GM_ATOMICS_PRIVATE */
+    int64_t cells; /* a power of two; 1, but for GM_ATOMICS_EACH */
+    const void *src;
+    void *sums, *partials;
+};
+
+/* The cell of element i, without visible order. */
+GM_LAB_INLINE uint32_t gm_atomics_cell(uint32_t i, uint32_t mask)
+{
+    i = (i ^ i >> 16) * UINT32_C(0x7feb352d);
+    i = (i ^ i >> 15) * UINT32_C(0x846ca68b);
+    return (i ^ i >> 16) & mask;
+}
+
+/* A float in [0, 1). */
+GM_LAB_INLINE float gm_atomics_float(uint32_t bits)
+{
+    return (float)(bits >> 8) * (1.0f / 16777216);
+}
+
 /* --- memory --- */
 
 /* --- math --- */
