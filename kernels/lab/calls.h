@@ -264,6 +264,20 @@ GM_LAB_INLINE float gm_atomics_float(uint32_t bits)
     return (float)(bits >> 8) * (1.0f / 16777216);
 }
 
+/* --- occupancy --- */
+
+/* dst = src, [count] elements of 4 or 16 bytes. blocks 0: by as many blocks as there are elements for their threads,
+ * one each. Else by so many blocks, each thread with one load under way at a time; so much shared memory is theirs that
+ * no more than `resident` of them are on a multiprocessor. fit, host memory, not NULL: copies nothing, *fit = blocks
+ * that a multiprocessor can hold. */
+struct gm_occupancy_call {
+    int bytes, threads, blocks, resident;
+    int64_t count;
+    const void *src;
+    void *dst;
+    int *fit;
+};
+
 /* --- memory --- */
 
 /* --- math --- */
