@@ -12,6 +12,9 @@
  *   shared_move_cuda.cu              elements through shared memory; the carve-out
  *   atomics_cpu.c, atomics_cuda.cu   a sum by several threads
  *   occupancy_cuda.cu                copies by few and by many threads */
+ *   walk_cpu.c, walk_cuda.cu   elements in an order
+ *   load_cuda.cu               loads through and past the L1 cache
+ *   chunks_cuda.cuh            the loop that reads a window of any space again and again */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -99,6 +102,35 @@ GM_LAB_INLINE int64_t gm_walk_place(gm_walk_order order, int64_t t, int64_t coun
 }
 
 /* --- load --- */
+
+enum { GM_LOAD_TILE = 2048, GM_LOAD_SUMMED = 256, GM_LAB_CHUNK = 8192, GM_LAB_WARPS = 16 };
+
+/* Load t, 0 <= t < count, is of the 4-byte word base + stride t; random: of word gm_lab_permuted(t, words), words a
+ * power of two. dst[s] = the sum, modulo 2^32, of the words of GM_LOAD_SUMMED loads, which gm_load_index() lists. */
+struct gm_load_call {
+    int past_l1, is_random;
+    int64_t count; /* multiple of GM_LOAD_TILE */
+    int64_t base, stride, words;
+    const uint32_t *src;
+    uint32_t *dst; /* [count / GM_LOAD_SUMMED] */
+};
+
+/* Which load is the i-th, 0 <= i < GM_LOAD_SUMMED, of those that a warp adds up for dst[sum]. */
+GM_LAB_INLINE int64_t gm_load_index(int64_t sum, int i)
+{
+    int64_t warps = GM_LOAD_TILE / GM_LOAD_SUMMED;
+    return sum / warps * GM_LOAD_TILE + sum % warps * 32 + i / 32 * (32 * warps) + i % 32;
+}
+
+/* A window is read `passes` times in chunks of GM_LAB_CHUNK bytes, a chunk by a block at once: window b by block b, or
+ * one window by all blocks, which take its chunks in turn. The dst[b] of a block add up to the sum, modulo 2^32, of the
+ * 4-byte words that the block has read. */
+struct gm_window_call {
+    int past_l1, is_own;
+    int64_t blocks, window /* bytes, multiple of GM_LAB_CHUNK */, passes;
+    const void *src;
+    uint32_t (*dst)[GM_LAB_WARPS]; /* [blocks] */
+};
 
 /* --- blocks --- */
 
