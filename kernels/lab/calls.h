@@ -14,7 +14,8 @@
  *   occupancy_cuda.cu                copies by few and by many threads */
  *   walk_cpu.c, walk_cuda.cu   elements in an order
  *   load_cuda.cu               loads through and past the L1 cache
- *   chunks_cuda.cuh            the loop that reads a window of any space again and again */
+ *   chunks_cuda.cuh            the loop that reads a window of any space again and again
+ *   math_cpu.c, math_cuda.cu   chains of arithmetic */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -313,6 +314,42 @@ struct gm_occupancy_call {
 /* --- memory --- */
 
 /* --- math --- */
+
+/* A step of a chain: x becomes f(x). Those of the processor give the same bits on each device. */
+typedef enum gm_math_step {
+    GM_MATH_FMA,                         /* factor x + addend, rounded once */
+    GM_MATH_MUL,                         /* factor x */
+    GM_MATH_ADD,                         /* x + addend */
+    GM_MATH_INT_MUL,                     /* of integers of 32 bits, modulo 2^32 */
+    GM_MATH_INT_MUL24,                   /* of their low 24 bits, with a sign */
+    GM_MATH_DIV,                         /* dividend / x */
+    GM_MATH_SQRT,                        /* sqrtf(x) */
+    GM_MATH_FMA_F64,                     /* as FMA, in float64 */
+    GM_MATH_CPU_STEPS,                   /* of a GPU alone are: */
+    GM_MATH_SQRT_RN = GM_MATH_CPU_STEPS, /* __fsqrt_rn(x) */
+    GM_MATH_RSQRT,                       /* rsqrtf(x) */
+    GM_MATH_FAST_DIV,                    /* __fdividef(dividend, x) */
+    GM_MATH_SIN,                         /* sinf(x) */
+    GM_MATH_FAST_SIN,                    /* __sinf(x) */
+    GM_MATH_EXP,                         /* expf(-x) */
+    GM_MATH_FAST_EXP,                    /* __expf(-x) */
+    GM_MATH_STEPS
+} gm_math_step;
+
+#define GM_MATH_FACTOR 0.9998779296875f /* 1 - 2^-13: chains stay normal */
+#define GM_MATH_ADDEND 0.0001220703125f
+#define GM_MATH_DIVIDEND 3.0f
+#define GM_MATH_INT_FACTOR 1664525 /* odd, less than 2^23 */
+
+/* Chain j, 0 <= j < chains, takes `rounds` steps from src[j modulo args], to dst[j modulo args]. Elements are float32,
+ * int32 or float64. chains: on a GPU a multiple of GM_MATH_TILE. */
+enum { GM_MATH_TILE = 2048 };
+struct gm_math_call {
+    gm_math_step step;
+    int64_t chains, rounds, args; /* args: a power of two, at most chains */
+    const void *src;
+    void *dst; /* apart from src */
+};
 
 /* --- ladders --- */
 
