@@ -16,6 +16,8 @@
  *   load_cuda.cu               loads through and past the L1 cache
  *   chunks_cuda.cuh            the loop that reads a window of any space again and again
  *   math_cpu.c, math_cuda.cu   chains of arithmetic */
+ *   launch_cpu.c, launch_cuda.cu   launches; xorshift
+ *   copy_loop_cuda.c               copies between host and device */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -415,6 +417,39 @@ struct gm_transpose_ladder_call {
 };
 
 /* --- launch, transfer, overlap --- */
+
+/* Launches an empty kernel again and again; of the processor: an empty region of all threads. */
+struct gm_launches_call {
+    unsigned blocks, threads; /* of a block */
+    int64_t count;
+    int each_waits; /* the stream is synchronized after each launch */
+};
+
+typedef enum gm_copy_way { GM_COPY_IN, GM_COPY_OUT, GM_COPY_WITHIN } gm_copy_way;
+
+/* Copies pieces: piece i from src + i * step to dst + i * step. Host memory where the way says so. */
+struct gm_copy_loop_call {
+    gm_copy_way way;
+    void *dst;
+    const void *src;
+    int64_t bytes, step, count; /* bytes of a piece */
+    int each_waits;             /* the stream is synchronized after each piece */
+};
+
+/* data[i] = gm_lab_xorshift() of it, `steps` times. */
+struct gm_xorshift_call {
+    uint32_t *data; /* [count] */
+    int64_t count;
+    int steps;
+};
+
+/* G. Marsaglia, "Xorshift RNGs", J. Stat. Soft. 8 (14), 2003: a step that compilers cannot merge with the next one. */
+GM_LAB_INLINE uint32_t gm_lab_xorshift(uint32_t x)
+{
+    x ^= x << 13;
+    x ^= x >> 17;
+    return x ^ x << 5;
+}
 
 #ifdef __cplusplus
 }
