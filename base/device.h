@@ -47,6 +47,7 @@ typedef struct gm_device_info {
     int memory_bus_bits;
     int64_t l2_bytes;
     double memory_limit;           /* bytes/s computed from clock and width; 0: unknown */
+    double host_limit;             /* bytes/s from or to the host computed from the bus; 0: unknown */
     double fp32_limit, fp64_limit; /* flop/s computed from clocks and units; 0: unknown */
 } gm_device_info;
 

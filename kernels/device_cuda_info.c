@@ -11,18 +11,33 @@ static const struct {
     int capability, fp32, fp64;
 } units[] = {{80, 128, 128}, {86, 256, 4}, {87, 256, 4}, {89, 256, 4}, {90, 256, 256}, {100, 256, 128}, {120, 256, 4}};
 
-static int find_numa_node(const char *pci)
+/* The number that a property of a PCI device begins with; `otherwise` where there is none. */
+static double find_property(const char *pci, const char *name, double otherwise)
 {
     char path[96];
-    int node = -1;
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    double value;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", pci, name);
     FILE *file = fopen(path, "r");
     if (file != NULL) {
-        if (fscanf(file, "%d", &node) != 1)
-            node = -1;
+        if (fscanf(file, "%lf", &value) == 1)
+            otherwise = value;
         fclose(file);
     }
-    return node;
+    return otherwise;
+}
+
+/* Bytes per second in one direction of PCI Express at the most that the device can do: an idle device may have slowed
+ * its link down. Lanes carry 8 of 10 bits as payload up to 5 GT/s, then 128 of 130. 0: unknown, or the device reaches
+ * the host's memory on another way (NVLink-C2C). */
+static double find_host_limit(const gm_device *device, const char *pci)
+{
+    int has_host_pages = 0;
+    if (cudaDeviceGetAttribute(&has_host_pages, cudaDevAttrPageableMemoryAccessUsesHostPageTables, device->index) !=
+        cudaSuccess)
+        cudaGetLastError();
+    double speed = 1e9 * find_property(pci, "max_link_speed", 0), width = find_property(pci, "max_link_width", 0);
+    int is_known = !has_host_pages && speed > 0 && width > 0 && width <= 32; /* 255: unknown */
+    return is_known ? speed * width / 8 * (speed < 8e9 ? 0.8 : 128.0 / 130) : 0;
 }
 
 static void format_uuid(const cudaUUID_t *uuid, char text[48])
@@ -88,7 +103,8 @@ int gm_cuda_describe(gm_device *device, gm_device_info *info)
     format_uuid(&properties.uuid, info->uuid);
     info->memory_total = (int64_t)total_bytes;
     info->memory_free = (int64_t)free_bytes;
-    info->numa_node = find_numa_node(info->pci);
+    info->numa_node = (int)find_property(info->pci, "numa_node", -1);
+    info->host_limit = find_host_limit(device, info->pci);
     describe_speeds(device, info);
     return GM_OK;
 }
