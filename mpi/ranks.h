@@ -52,6 +52,10 @@ int gm_min_all(int64_t *value);
 /* *value becomes the sum over all ranks, which must fit. Collective. */
 int gm_sum_all(int64_t *value);
 
+/* sums: [count] = the sums over all ranks of values: [count], apart from sums; any count. For benchmarks: the order of
+ * the additions, and so the last bits, are the MPI library's. Collective. */
+int gm_sum_floats_all(const double *values, double *sums, size_t count);
+
 /* *count: the number of ranks on this host with the same key; *index: this rank's index among them, in the order of
  * ranks. key: at most GM_KEY_MAX - 1 bytes. Collective. */
 enum { GM_KEY_MAX = 64 };

@@ -89,6 +89,8 @@ static void test_collectives(void)
     all_ok(gm_min_all(&value) == GM_OK && value == -5, "gm_min_all");
     value = 1 + ranks.rank;
     all_ok(gm_sum_all(&value) == GM_OK && value == 6, "gm_sum_all");
+    double numbers[2] = {ranks.rank, 0.5}, sums[2] = {0};
+    all_ok(gm_sum_floats_all(numbers, sums, 2) == GM_OK && sums[0] == 3 && sums[1] == 1.5, "gm_sum_floats_all");
     char text[8] = "";
     if (first)
         strcpy(text, "hello");
