@@ -1,23 +1,21 @@
 /* calls.h - the device functions of the laboratory: the arguments of a call. lab_ops.def lists them. Pointers are to
  * device memory.
  *
- *   walk_cpu.c, walk_cuda.cu       elements in an order
- *   layout_cpu.c, layout_cuda.cu   elements of each size, structs and arrays, lengths of vectors
- *   ladders_cpu.c                  the ladders of sums and transpositions, by the processor
- *   reduce_ladder_cuda.cu          the ladder of sums
- *   transpose_ladder_cuda.cu       the ladder of transpositions
- *   matmul_ladder_cpu.c, _cuda.cu  the ladder of products */
  *   walk_cpu.c, walk_cuda.cu         elements in an order
+ *   load_cuda.cu                     loads through and past the L1 cache
+ *   chunks_cuda.cuh                  the loop that reads a window of any space again and again
+ *   occupancy_cuda.cu                copies by few and by many threads
+ *   layout_cpu.c, layout_cuda.cu     elements of each size, structs and arrays, lengths of vectors
  *   shared_cuda.cu                   loads from shared memory; chains of loads
  *   shared_move_cuda.cu              elements through shared memory; the carve-out
  *   atomics_cpu.c, atomics_cuda.cu   a sum by several threads
- *   occupancy_cuda.cu                copies by few and by many threads */
- *   walk_cpu.c, walk_cuda.cu   elements in an order
- *   load_cuda.cu               loads through and past the L1 cache
- *   chunks_cuda.cuh            the loop that reads a window of any space again and again
- *   math_cpu.c, math_cuda.cu   chains of arithmetic */
- *   launch_cpu.c, launch_cuda.cu   launches; xorshift
- *   copy_loop_cuda.c               copies between host and device */
+ *   math_cpu.c, math_cuda.cu         chains of arithmetic
+ *   ladders_cpu.c                    the ladders of sums and transpositions, by the processor
+ *   reduce_ladder_cuda.cu            the ladder of sums
+ *   transpose_ladder_cuda.cu         the ladder of transpositions
+ *   matmul_ladder_cpu.c, _cuda.cu    the ladder of products
+ *   launch_cpu.c, launch_cuda.cu     launches; xorshift
+ *   copy_loop_cuda.c                 copies between host and device */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
@@ -279,7 +277,7 @@ enum { GM_ATOMICS_BLOCK = 256, GM_ATOMICS_BLOCKS = 1024, GM_ATOMICS_PRIVATE = GM
  * one is left, partials: [GM_ATOMICS_BLOCKS]; so are these added. */
 struct gm_atomics_call {
     gm_atomics_method method;
-    int64_t count; /* a multiple of 4 GM_ATOMICS_PRIVATE */
+    int64_t count; /* a multiple of 4 GM_ATOMICS_PRIVATE; any, where each element is added to a cell */
     int64_t cells; /* a power of two; 1, but for GM_ATOMICS_EACH */
     const void *src;
     void *sums, *partials;
