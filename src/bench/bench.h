@@ -161,8 +161,8 @@ int gm_bench_gather_all(gm_bench *bench, gm_bench_row *row);
 
 /* --- Sizes --- */
 
-/* A size at which the speed of memory shows: 4 GiB on a GPU, 64 MiB on a processor, or less where two buffers would not
- * fit; unit times a power of two. */
+/* A size at which the speed of memory shows: 4 GiB on a GPU, 64 MiB on a processor (16 MiB if all tests run), or less
+ * where two buffers would not fit; unit times a power of two. */
 int64_t gm_bench_large(const gm_bench *bench, int64_t unit);
 
 /* Calls measure for each size: those of --shapes, which are rounded down to multiples of unit, else the given defaults,
@@ -171,7 +171,8 @@ int gm_bench_each_size(gm_bench *bench, int64_t unit, const int64_t *defaults, i
                        int (*measure)(gm_bench *bench, int64_t bytes));
 
 /* The cache states in which a size can be measured: warm if all buffers, buffer_bytes, fit the cache; cold if a case
- * touches several times the cache (case_bytes) or the caches can be flushed. Returns their number. */
+ * touches several times the cache (case_bytes) or the caches can be flushed. If all tests run on a processor one state.
+ * Returns their number. */
 int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t case_bytes,
                           gm_bench_cache caches[GM_CACHE_STATES]);
 

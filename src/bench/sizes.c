@@ -25,7 +25,7 @@ static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int 
 
 int64_t gm_bench_large(const gm_bench *bench, int64_t unit)
 {
-    const int64_t wanted = bench->ops->unified ? INT64_C(64) << 20 : INT64_C(4) << 30;
+    const int64_t wanted = !bench->ops->unified ? INT64_C(4) << 30 : INT64_C(1) << (bench->is_brief ? 24 : 26);
     int64_t size = unit;
     while (2 * size <= wanted && 5 * size <= gm_bench_room(bench))
         size *= 2;
@@ -55,6 +55,8 @@ int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t c
     int count = 0, by_size = case_bytes >= SEVERAL * bench->cache_bytes;
     if (buffer_bytes <= bench->cache_bytes)
         caches[count++] = (gm_bench_cache){GM_CACHE_WARM, 0};
+    if (count > 0 && bench->is_brief && bench->ops->unified) /* the caches of a processor take long to flush */
+        return count;
     if (by_size || bench->measure->flush)
         caches[count++] = (gm_bench_cache){GM_CACHE_COLD, !by_size};
     return count;

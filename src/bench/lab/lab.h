@@ -41,7 +41,7 @@ typedef struct gm_lab_case {
 int gm_lab_measure(gm_bench *bench, const gm_lab_case *cases, int count);
 
 /* A size of one of two buffers at which the speed of memory shows, and for which there is room: 1 GiB on a GPU, 64 MiB
- * on a processor, or less; a power of two. */
+ * on a processor (16 MiB if all tests run), or less; a power of two. */
 int64_t gm_lab_size(const gm_bench *bench);
 
 /* The cache state of a case that touches these bytes again and again. */

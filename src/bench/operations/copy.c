@@ -110,7 +110,7 @@ int gm_bench_copy(gm_bench *bench)
     int count = 0;
     if (!bench->measure->copy)
         return gm_bench_skip(bench, NULL);
-    for (int i = 0; i < (bench->ops->unified ? 3 : 4); i++) {
+    for (int i = 0; i < (bench->ops->unified ? 3 - bench->is_brief : 4); i++) {
         int64_t size = BLOCK;
         while (2 * size <= wanted[i] && 4 * size <= gm_bench_room(bench))
             size *= 2;
