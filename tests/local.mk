@@ -82,6 +82,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/files.t \
 	tests/cli/flip.t \
 	tests/cli/gather.t \
+	tests/cli/lab.t \
 	tests/cli/matmul.t \
 	tests/cli/normalize.t \
 	tests/cli/normalize_same.t \

@@ -93,9 +93,9 @@ gm.ok(not gm.faults_of_refusal(ran, 4, "needs gnuplot") and not os.path.exists("
 
 # --- Two runs ---
 
-def results_file(name, rates, device="GPU A", spread=0.01, **more):
+def results_file(name, rates, device="GPU A", spread=0.01, unit="GB/s", **more):
     """Rates of bench copy by variant."""
-    rows = [{"test": "copy", "variant": variant, "shape": "1 MiB", "cache": "warm", "rate": rate, "unit": "GB/s", "spread": spread,
+    rows = [{"test": "copy", "variant": variant, "shape": "1 MiB", "cache": "warm", "rate": rate, "unit": unit, "spread": spread,
              "threads": None} for variant, rate in rates.items()]
     with open(name, "w") as file:
         json.dump({"schema": "gpumem.bench/1", "device": {"name": device}, "rows": rows} | more, file)
@@ -117,6 +117,12 @@ for name, rates, spread, code, want in (
         got = verdicts(ran)
         gm.ok(ran.code == code and want.items() <= got.items() and len(got) == len({*rates, "a", "b", "c", "d", "e", "f"}),
               f"bench compare: {name}, {ranks} ranks", ran, got)
+results_file("times.json", {"a": 100, "b": 100, "c": 100}, unit="ns")
+results_file("new.json", {"a": 103, "b": 97, "c": 101.9}, unit="ns")
+ran = gm.run("bench compare times.json new.json")
+gm.ok(ran.code == 1 and verdicts(ran) == {"a": "slower", "b": "faster", "c": "the same"} and "1 slower" in ran.out, "bench compare: a time that grows is slower", ran)
+ran = gm.run("bench compare old.json new.json")
+gm.ok(ran.code == 0 and set(verdicts(ran).values()) <= {"not comparable", "gone"}, "bench compare: other units", ran)
 results_file("new.json", {"a": 100}, "GPU B")
 ran = gm.run("bench compare old.json new.json")
 gm.ok(ran.code == 0 and "GPU A, GPU B" in ran.err, "bench compare: other devices are named", ran)

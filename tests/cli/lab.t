@@ -1,0 +1,83 @@
+#!/usr/bin/env -S python3 -B
+"""The laboratory of bench: each test runs on the processor or says why not; pictures, several ranks, signals, refusals."""
+import json
+import os
+import re
+import shutil
+import signal
+import time
+import xml.etree.ElementTree
+
+import gm
+
+SOON = 1 # seconds until the program has ended after a signal
+SLACK = 2 # more of them where ranks share few processors
+STOPPED = 75
+
+with open(os.path.join(gm.SOURCE, "src/bench/benches.def")) as file:
+    text = file.read()
+tests = re.findall(r'^GM_BENCH\("(\w+)", \w+, (NULL|"[^"]*"), "([^"]*)",', text, re.MULTILINE)
+sources = {name[:-2] for name in os.listdir(os.path.join(gm.SOURCE, "src/bench/lab")) if name.endswith(".c")}
+lab = [name for name, argument, _ in tests if name in sources]
+gm.ok("global" in lab, "the laboratory has tests", lab)
+
+# --- Each test ---
+
+SIZES = {"global": "--shapes 1M"} # tests with sizes: small ones
+for name in lab:
+    ran = gm.run(f"bench {name} --device cpu --threads 2 --json {name}.json {SIZES.get(name, '')}", limit=120)
+    why = [line for line in ran.err.splitlines() if f"bench {name}: not supported" in line]
+    if not gm.ok(ran.code == 0 and not ran.errors, f"bench {name} on the processor", ran):
+        continue
+    with open(f"{name}.json") as file:
+        rows = json.load(file)["rows"]
+    gm.ok(bool(rows) != bool(why) and all(re.search(r": \S+ on|: .+", line) for line in why), f"bench {name}: rows, or the reason why not", ran)
+    keys = [(row["variant"], row["shape"], row["cache"]) for row in rows]
+    gm.ok(len(set(keys)) == len(keys), f"bench {name}: no two rows of a name", [key for key in keys if keys.count(key) > 1])
+    gm.ok(all(row["rate"] > 0 and row["panel"] is None or row["rate"] > 0 and row["panel"].isprintable() for row in rows)
+          and all((row["limit"] is None) == (row["limit_by"] is None) and (row["limit_by"] or "-").isprintable() for row in rows),
+          f"bench {name}: rates, limits and what these are", rows)
+    gm.ok(all(len(row["variant"]) <= 24 and len(row["shape"]) < 47 for row in rows), f"bench {name}: names fit the table",
+          {row["variant"] for row in rows if len(row["variant"]) > 24})
+    old = sum("old" in row for row in rows)
+    gm.ok(len(re.findall(r"^\S+ +published ", ran.out, re.MULTILINE)) == old, f"bench {name}: {old} old figures in the table", ran)
+
+# --- Pictures ---
+
+if shutil.which("gnuplot"):
+    ran = gm.run("bench global --shapes 1M --device cpu --threads 2 --plot p.svg --json r.json", limit=120)
+    with open("r.json") as file:
+        rows = json.load(file)["rows"]
+    words = "\n".join(xml.etree.ElementTree.parse("p.svg").getroot().itertext())
+    gm.ok(ran.code == 0 and "stride, elements" in words and "first element" in words, "a map has the names of both axes", ran)
+    gm.ok(all(f"bench global: {panel}" in words for panel in {row["panel"] for row in rows}), "each panel has its title", words[:2000])
+    cells = sum(row["y"] is not None for row in rows)
+    gm.ok(cells > 100 and len(re.findall(r"^\d+\.\d\d$", words, re.MULTILINE)) >= cells, "each cell has its number", cells)
+    gm.ok(os.path.getsize("p.svg") < 800 * len(rows), "a picture is small", os.path.getsize("p.svg"), len(rows))
+else:
+    gm.skip("pictures", "no gnuplot")
+
+# --- Several ranks, signals, refusals ---
+
+ran = gm.run("bench global --shapes 64K --device cpu --threads 1 --json r.json", 2, 120)
+with open("r.json") as file:
+    rows = json.load(file)["rows"]
+gm.ok(ran.code == 0 and len(rows) == ran.out.count(" 2 ranks, ") == len(re.findall(r"the slowest is rank [01] on \S+$", ran.out, re.MULTILINE)),
+      "2 ranks: each row names the slow one", ran)
+
+for ranks in (1, 2):
+    before = gm.state()
+    child = gm.start(gm.command_line("bench global --device cpu --threads 1 --json out.json --csv out.csv --plot out.svg"
+                                     if shutil.which("gnuplot") else "bench global --device cpu --threads 1 --json out.json --csv out.csv", ranks))
+    time.sleep(2.5)
+    os.kill(child.pid, signal.SIGTERM)
+    ran = gm.finish(child, 10, time.monotonic())
+    good = ran.code == STOPPED if ranks == 1 else ran.code # mpirun has a code of its own, and may lose the message
+    gm.ok(good and ran.seconds < SOON + SLACK * (ranks > 1 or os.cpu_count() < 4) and gm.state() == before,
+          f"SIGTERM in bench global, {ranks} ranks: exit {STOPPED} soon, no file", ran, *gm.difference(before, gm.state()))
+
+for arguments, code, pattern in (("bench global --shapes 1K", 2, "--shapes '1K'.*bench global.*at least"), ("bench global --shapes 1M,x", 2, "--shapes"),
+                                 ("bench globe", 2, "'globe'.*--list"), ("bench global copy --shapes 1M", 2, "exactly one test")):
+    ran = gm.run(f"{arguments} --device cpu")
+    gm.ok(ran.code == code and len(ran.errors) == 1 and re.search(pattern, ran.errors[0]), f"refused: {arguments}", ran)
+gm.done()
