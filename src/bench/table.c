@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-/* "4263.1", or "-" if there is none. */
-static char *format_limit(char text[16], const gm_bench_row *row)
+/* A rate in the unit of the row: "4263.125", "0.00930", or "-" if there is none. */
+static char *format_rate(char text[16], const gm_bench_row *row, double rate)
 {
-    double limit = gm_bench_limit(row);
-    snprintf(text, 16, limit > 0 ? "%.3f" : "-", gm_bench_in_unit(&row->unit, limit));
+    double value = gm_bench_in_unit(&row->unit, rate);
+    snprintf(text, 16, rate > 0 ? "%.*f" : "-", value < 0.1 ? 5 : 3, value);
     return text;
 }
 
@@ -33,24 +33,24 @@ static char *format_error(char text[16], double error)
 
 static void print_row(const gm_bench_row *r, int first)
 {
-    char limit[16], of_limit[16], rival[16], most[16], mean[16];
+    char rate[16], limit[16], of_limit[16], rival[16], most[16], mean[16];
     if (first)
-        printf("%-9s %-24s %-20s %-5s %12s %7s %5s %18s %10s %-14s %8s %8s %9s %9s\n", "test", "variant", "shape",
+        printf("%-9s %-24s %-20s %-5s %12s %7s %5s %18s %10s %-24s %8s %8s %9s %9s\n", "test", "variant", "shape",
                "cache", "median", "spread", "count", "rate", "limit", "by", "of limit", "of rival", "max error",
                "mean");
-    printf("%-9s %-24s %-20s %-5s %9.3f ms %5.2f %% %5d %10.3f %-7s %10s %-14s %8s %8s %9s %9s\n", r->test, r->variant,
+    printf("%-9s %-24s %-20s %-5s %9.3f ms %5.2f %% %5d %10s %-7s %10s %-24s %8s %8s %9s %9s\n", r->test, r->variant,
            r->shape, gm_bench_cache_name(r->cache), 1e3 * r->timing.median, 100 * r->timing.spread,
-           r->timing.repetitions, gm_bench_in_unit(&r->unit, gm_bench_rate(r)), r->unit.name, format_limit(limit, r),
-           gm_bench_limit_name(r), format_ratio(of_limit, gm_bench_rate(r), gm_bench_limit(r)),
-           format_ratio(rival, gm_bench_rate(r), r->rival), format_error(most, r->max_error),
-           format_error(mean, r->mean_error));
+           r->timing.repetitions, format_rate(rate, r, gm_bench_rate(r)), r->unit.name,
+           format_rate(limit, r, gm_bench_limit(r)), gm_bench_limit_name(r),
+           format_ratio(of_limit, gm_bench_rate(r), gm_bench_limit(r)), format_ratio(rival, gm_bench_rate(r), r->rival),
+           format_error(most, r->max_error), format_error(mean, r->mean_error));
     if (r->ranks > 1)
-        printf("%-9s   %d ranks, %.3f to %.3f %s, the slowest is rank %d on %s\n", "", r->ranks,
-               gm_bench_in_unit(&r->unit, r->work / r->slowest), gm_bench_in_unit(&r->unit, r->work / r->fastest),
-               r->unit.name, r->slow_rank, r->slow_host);
+        printf("%-9s   %d ranks, %s to %s %s, the slowest is rank %d on %s\n", "", r->ranks,
+               format_rate(rate, r, r->work / r->slowest), format_rate(limit, r, r->work / r->fastest), r->unit.name,
+               r->slow_rank, r->slow_host);
     if (r->published.rate > 0)
-        printf("%-9s %-24s %-20s %-5s %12s %7s %5s %10.5f %-7s %10s %-14s %8s %8s %9s %9s\n", "", "  published", "", "",
-               "", "", "", gm_bench_in_unit(&r->unit, r->published.rate), r->unit.name, "", "", "", "",
+        printf("%-9s %-24s %-20s %-5s %12s %7s %5s %10s %-7s %10s %-24s %8s %8s %9s %9s\n", "", "  published", "", "",
+               "", "", "", format_rate(rate, r, r->published.rate), r->unit.name, "", "", "", "",
                format_error(most, r->published.max_error), format_error(mean, r->published.mean_error));
 }
 
