@@ -21,6 +21,13 @@ sources = {name[:-2] for name in os.listdir(os.path.join(gm.SOURCE, "src/bench/l
 lab = [name for name, argument, _ in tests if name in sources]
 gm.ok("global" in lab, "the laboratory has tests", lab)
 
+# The experiments by the letter of their text and the number of their section. E1, to find devices, is of info.
+EXPERIMENTS = {f"{letter}{number}" for letter, count in (("A", 6), ("B", 8), ("C", 6), ("D", 5), ("E", 7)) for number in range(1, count + 1)} - {"E1"}
+ran = gm.run("bench --list")
+listed = {word for line in ran.out.splitlines() for group in re.findall(r"\(([A-E]\d(?: [A-E]\d)*)\)$", line) for word in group.split()}
+gm.ok(ran.code == 0 and listed == EXPERIMENTS, "--list has every experiment of the texts", sorted(EXPERIMENTS ^ listed))
+gm.ok({word for *_, words in tests for word in words.split()} == listed, "--list has those of benches.def", ran)
+
 # --- Each test ---
 
 SIZES = {"global": "--shapes 1M"} # tests with sizes: small ones
