@@ -55,12 +55,13 @@ typedef enum gm_walk_type {
     GM_WALK_TYPES
 } gm_walk_type;
 
-/* dst[e] = src[e] + 1 for the elements e = base + stride * p, p = gm_walk_place(order, t, ...), 0 <= t < count. */
+/* dst[e] = src[e] + 1 for the elements e = base + stride * p, p = gm_walk_place(order, t, ...), 0 <= t < count. All are
+ * less than 2^32. */
 struct gm_walk_call {
     gm_walk_order order;
     gm_walk_type type;
-    int64_t count, base, stride;
-    int64_t cols; /* GM_WALK_COLUMNS */
+    uint32_t count, base, stride;
+    uint32_t cols; /* GM_WALK_COLUMNS */
     const void *src;
     void *dst; /* apart from src */
 };
@@ -92,13 +93,13 @@ GM_LAB_INLINE int64_t gm_lab_permuted(int64_t at, int64_t count)
     return (int64_t)x;
 }
 
-/* The place that thread t visits. */
-GM_LAB_INLINE int64_t gm_walk_place(gm_walk_order order, int64_t t, int64_t count, int64_t cols)
+/* The place that thread t visits. In 32 bits: the arithmetic of 64 would take longer than the access. */
+GM_LAB_INLINE uint32_t gm_walk_place(gm_walk_order order, uint32_t t, uint32_t count, uint32_t cols)
 {
     return order == GM_WALK_HALF_IDLE  ? 2 * t
-           : order == GM_WALK_PERMUTED ? (t & ~INT64_C(31)) | ((t * 11 + 5) & 31)
+           : order == GM_WALK_PERMUTED ? (t & ~UINT32_C(31)) | ((t * 11 + 5) & 31)
            : order == GM_WALK_COLUMNS  ? t % (count / cols) * cols + t / (count / cols)
-           : order == GM_WALK_RANDOM   ? gm_lab_permuted(t, count)
+           : order == GM_WALK_RANDOM   ? (uint32_t)gm_lab_permuted(t, count)
                                        : t;
 }
 

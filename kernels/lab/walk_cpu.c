@@ -6,13 +6,13 @@ typedef struct words4 {
 } words4;
 
 /* dst[at] = src[at] + 1 for all threads t. */
-#define LOOP(T, add, index)                                                                 \
-    _Pragma("omp parallel for num_threads(threads)") for (int64_t t = 0; t < c->count; t++) \
-    {                                                                                       \
-        int64_t at = index;                                                                 \
-        T x = src[at];                                                                      \
-        add;                                                                                \
-        dst[at] = x;                                                                        \
+#define LOOP(T, add, index)                                                                  \
+    _Pragma("omp parallel for num_threads(threads)") for (uint32_t t = 0; t < c->count; t++) \
+    {                                                                                        \
+        int64_t at = index;                                                                  \
+        T x = src[at];                                                                       \
+        add;                                                                                 \
+        dst[at] = x;                                                                         \
     }
 
 /* Consecutive elements have a loop of their own, which the compiler can vectorize. */
@@ -22,7 +22,7 @@ typedef struct words4 {
         const T *src = c->src;                                                                \
         T *dst = c->dst;                                                                      \
         if (c->order == GM_WALK_CONSECUTIVE && c->stride == 1)                                \
-            LOOP(T, add, c->base + t)                                                         \
+            LOOP(T, add, (int64_t)c->base + t)                                                \
         else                                                                                  \
             LOOP(T, add, c->base + c->stride * gm_walk_place(c->order, t, c->count, c->cols)) \
     }

@@ -19,16 +19,16 @@ static __device__ __forceinline__ uint4 incremented(uint4 x)
 
 template <typename T, gm_walk_order ORDER>
 static __global__ void __launch_bounds__(THREADS)
-    walk(const T *src, T *dst, int64_t count, int64_t base, int64_t stride, int64_t cols)
+    walk(const T *src, T *dst, uint32_t count, uint32_t base, uint32_t stride, uint32_t cols)
 {
-    int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    uint32_t t = blockIdx.x * THREADS + threadIdx.x;
     if (ORDER == GM_WALK_HALF_IDLE) {
         if (t % 2 != 0)
             return;
         t /= 2;
     }
     if (t < count) {
-        int64_t at = base + stride * gm_walk_place(ORDER, t, count, cols);
+        uint32_t at = base + stride * gm_walk_place(ORDER, t, count, cols);
         dst[at] = incremented(src[at]);
     }
 }
@@ -36,8 +36,9 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename T, gm_walk_order ORDER>
 static int launch(cudaStream_t stream, const gm_walk_call *c)
 {
-    int64_t threads = ORDER == GM_WALK_HALF_IDLE ? 2 * c->count : c->count, blocks = (threads + THREADS - 1) / THREADS;
-    if (blocks > INT32_MAX)
+    int64_t threads = ORDER == GM_WALK_HALF_IDLE ? 2 * (int64_t)c->count : c->count;
+    int64_t blocks = (threads + THREADS - 1) / THREADS;
+    if (threads > UINT32_MAX - THREADS)
         return cudaErrorInvalidConfiguration;
     walk<T, ORDER><<<(unsigned)blocks, THREADS, 0, stream>>>((const T *)c->src, (T *)c->dst, c->count, c->base,
                                                              c->stride, c->cols);

@@ -161,8 +161,12 @@ int gm_bench_gather_all(gm_bench *bench, gm_bench_row *row);
 
 /* --- Sizes --- */
 
-/* A size at which the speed of memory shows: 4 GiB on a GPU, 64 MiB on a processor (16 MiB if all tests run), or less
- * where two buffers would not fit; unit times a power of two. */
+/* The bytes of a buffer that a GPU would usually have, cut down on a processor to 64 MiB, and where all tests run to
+ * 1 GiB and 16 MiB. */
+int64_t gm_bench_wanted(const gm_bench *bench, int64_t usual);
+
+/* A size at which the speed of memory shows: 4 GiB on a GPU, cut down by gm_bench_wanted(), or less where two buffers
+ * would not fit; unit times a power of two. */
 int64_t gm_bench_large(const gm_bench *bench, int64_t unit);
 
 /* Calls measure for each size: those of --shapes, which are rounded down to multiples of unit, else the given defaults,

@@ -23,9 +23,17 @@ static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int 
     return GM_OK;
 }
 
+int64_t gm_bench_wanted(const gm_bench *bench, int64_t usual)
+{
+    const int64_t most = bench->ops->unified ? bench->is_brief ? 16 << 20 : 64 << 20
+                         : bench->is_brief   ? 1 << 30
+                                             : INT64_MAX;
+    return gm_min(usual, most);
+}
+
 int64_t gm_bench_large(const gm_bench *bench, int64_t unit)
 {
-    const int64_t wanted = !bench->ops->unified ? INT64_C(4) << 30 : INT64_C(1) << (bench->is_brief ? 24 : 26);
+    const int64_t wanted = gm_bench_wanted(bench, INT64_C(4) << 30);
     int64_t size = unit;
     while (2 * size <= wanted && 5 * size <= gm_bench_room(bench))
         size *= 2;

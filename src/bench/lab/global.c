@@ -5,6 +5,7 @@
 #include "src/bench/lab/lab.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { SAMPLES = 128, LINE = 16384 /* bytes of a row of the matrix */, WORD = 16 };
@@ -39,6 +40,11 @@ static void increment(gm_walk_type type, void *x)
     gm_cpu_walk(1, &one);
 }
 
+static int is_nan(gm_walk_type type, const void *x)
+{
+    return type == GM_WALK_F32 ? isnan(*(const float *)x) : type == GM_WALK_F64 && isnan(*(const double *)x);
+}
+
 /* Elements from all over, and that the bytes after each are as they were: zero. */
 static int check_walk(const gm_lab_case *self, double *max_error, double *mean_error)
 {
@@ -51,11 +57,13 @@ static int check_walk(const gm_lab_case *self, double *max_error, double *mean_e
         status = run_walk(self, bench->queue);
     (void)max_error, (void)mean_error;
     for (int i = 0; i < SAMPLES && !status; i++) {
-        char right[2 * WORD] = {0};
-        int64_t t = i + 1 == SAMPLES ? c->count - 1 : (c->count - 1) / (SAMPLES - 1) * i;
+        _Alignas(WORD) char right[2 * WORD] = {0};
+        uint32_t t = i + 1 == SAMPLES ? c->count - 1 : (c->count - 1) / (SAMPLES - 1) * (uint32_t)i;
         int64_t at = c->base + c->stride * gm_walk_place(c->order, t, c->count, c->cols);
         gm_bench_pair_source(&w->pair, at * bytes, bytes, right);
         increment(c->type, right);
+        if (is_nan(c->type, right)) /* one of many: its bits differ between devices */
+            continue;
         status = gm_lab_expect(bench, self, (const char *)w->pair.dst + at * bytes, right,
                                c->stride > 1 ? 2 * bytes : bytes, "an element");
     }
@@ -68,7 +76,7 @@ static gm_lab_case *add(walks *w, const char *variant, gm_walk_order order, gm_w
 {
     const gm_bench *bench = w->pair.bench;
     int64_t bytes = gm_walk_bytes(type), reach = order == GM_WALK_HALF_IDLE ? 2 * stride : stride;
-    int64_t count = w->pair.size / bytes / reach;
+    int64_t count = gm_min(w->pair.size / bytes, UINT32_MAX / 2) / reach; /* places have 32 bits */
     gm_cache_state cache = gm_lab_cache(bench, 2 * w->pair.size);
     char size[GM_SIZE_TEXT];
     if (base > 0)
@@ -77,10 +85,10 @@ static gm_lab_case *add(walks *w, const char *variant, gm_walk_order order, gm_w
     gm_lab_case *c = &w->cases[w->count++];
     *call = (gm_walk_call){.order = order,
                            .type = type,
-                           .count = count,
-                           .base = base,
-                           .stride = stride,
-                           .cols = LINE / bytes,
+                           .count = (uint32_t)count,
+                           .base = (uint32_t)base,
+                           .stride = (uint32_t)stride,
+                           .cols = (uint32_t)(LINE / bytes),
                            .src = w->pair.src,
                            .dst = w->pair.dst};
     *c = (gm_lab_case){.kernel = "walk",

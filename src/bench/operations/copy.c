@@ -105,12 +105,13 @@ static int measure_size(gm_bench *bench, int64_t bytes)
 int gm_bench_copy(gm_bench *bench)
 {
     /* One that fits the cache, a medium one, and large ones, cut down to the memory that is left. */
-    const int64_t wanted[] = {bench->cache_bytes / 8, INT64_C(64) << 20, INT64_C(1) << 30, INT64_C(4) << 30};
+    const int64_t wanted[] = {bench->cache_bytes / 8, INT64_C(64) << 20, gm_bench_wanted(bench, INT64_C(1) << 30),
+                              gm_bench_wanted(bench, INT64_C(4) << 30)};
     int64_t sizes[sizeof wanted / sizeof wanted[0]];
     int count = 0;
     if (!bench->measure->copy)
         return gm_bench_skip(bench, NULL);
-    for (int i = 0; i < (bench->ops->unified ? 3 - bench->is_brief : 4); i++) {
+    for (int i = 0; i < (bench->ops->unified ? 3 : 4); i++) {
         int64_t size = BLOCK;
         while (2 * size <= wanted[i] && 4 * size <= gm_bench_room(bench))
             size *= 2;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SHAPES = 16, EXAMPLE = 1000, FEW_SHAPES = 2 };
+enum { MOST_SHAPES = 16, EXAMPLE = 1000 };
 
 typedef struct shape {
     int64_t m, n, k;
@@ -375,11 +375,10 @@ int gm_bench_matmul(gm_bench *bench)
     int count = 0, status = GM_OK, asked = job->options->shapes != NULL;
     if (asked)
         status = parse_shapes(job->options->shapes, shapes, &count);
-    size_t defaults = job->ops->unified ? sizeof small / sizeof *small : sizeof large / sizeof *large;
-    if (job->ops->unified &&
-        bench->is_brief) /* a processor takes long, also for the exact elements of the larger ones */
-        defaults = FEW_SHAPES;
-    for (size_t i = 0; !asked && i < defaults; i++) {
+    int defaults = job->ops->unified ? 4 : 5;
+    if (bench->is_brief) /* the exact elements of the larger ones take long as well */
+        defaults -= 2;
+    for (int i = 0; !asked && i < defaults; i++) {
         int64_t n = job->ops->unified ? small[i] : large[i];
         shapes[count++] = (shape){n, n, n};
     }

@@ -9,7 +9,7 @@ enum { BLOCKS = 64, BLOCK = 4096 /* bytes of the result that are checked togethe
 
 int gm_bench_each_move_size(gm_bench *bench, int (*measure)(gm_bench *bench, int64_t bytes))
 {
-    const int64_t wanted = !bench->ops->unified ? INT64_C(8) << 30 : INT64_C(1) << (bench->is_brief ? 24 : 26);
+    const int64_t wanted = gm_bench_wanted(bench, INT64_C(8) << 30);
     int64_t size = GM_BENCH_PAIR_UNIT;
     while (2 * size <= wanted && 5 * size <= gm_bench_room(bench))
         size *= 2;
