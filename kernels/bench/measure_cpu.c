@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "kernels/bench/launch.h"
 #include "kernels/device_cpu.h"
-#include "kernels/lab/calls.h"
+#include "kernels/lab/lab_ops.h"
 
 static const int64_t chunk = 1 << 20; /* bytes; threads copy whole chunks */
 

@@ -1,6 +1,6 @@
 /* The table of a CUDA device for benchmarks. */
 #include "kernels/device_cuda.h"
-#include "kernels/lab/calls.h"
+#include "kernels/lab/lab_ops.h"
 
 static int cuda_hold(gm_queue *queue)
 {

@@ -1,5 +1,4 @@
-/* calls.h - the device functions of the laboratory: the arguments of a call. lab_ops.def lists them. Pointers are to
- * device memory.
+/* calls.h - the device functions of the laboratory: the arguments of a call. Pointers are to device memory.
  *
  *   walk_cpu.c, walk_cuda.cu         elements in an order
  *   load_cuda.cu                     loads through and past the L1 cache
@@ -10,27 +9,17 @@
  *   shared_move_cuda.cu              elements through shared memory; the carve-out
  *   atomics_cpu.c, atomics_cuda.cu   a sum by several threads
  *   math_cpu.c, math_cuda.cu         chains of arithmetic
- *   ladders_cpu.c                    the ladders of sums and transpositions, by the processor
- *   reduce_ladder_cuda.cu            the ladder of sums
- *   transpose_ladder_cuda.cu         the ladder of transpositions
- *   matmul_ladder_cpu.c, _cuda.cu    the ladder of products
+ *   ladder/                          the ladders
  *   launch_cpu.c, launch_cuda.cu     launches; xorshift
  *   copy_loop_cuda.c                 copies between host and device */
 #ifndef GM_KERNELS_LAB_CALLS_H
 #define GM_KERNELS_LAB_CALLS_H
 
-#include "kernels/bench/measure.h"
+#include "kernels/lab/lab_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define GM_LAB_OP(name, cpu, cuda)                                \
-    typedef struct gm_##name##_call gm_##name##_call;             \
-    int gm_cpu_##name(int threads, const gm_##name##_call *call); \
-    int gm_cuda_##name(gm_cuda_stream stream, const gm_##name##_call *call);
-#include "kernels/lab/lab_ops.def"
-#undef GM_LAB_OP
 
 /* --- walk --- */
 
@@ -74,23 +63,6 @@ static inline int64_t gm_walk_bytes(gm_walk_type type)
            : type == GM_WALK_U32X4                      ? 16
            : type == GM_WALK_U32 || type == GM_WALK_F32 ? 4
                                                         : 8;
-}
-
-#ifdef __CUDACC__
-#define GM_LAB_INLINE static __host__ __device__ __forceinline__
-#else
-#define GM_LAB_INLINE static inline
-#endif
-
-/* A permutation of [0, count), count a power of two, without visible order: each step can be undone. */
-GM_LAB_INLINE int64_t gm_lab_permuted(int64_t at, int64_t count)
-{
-    uint64_t mask = (uint64_t)count - 1, x = (uint64_t)at;
-    for (int i = 0; i < 3; i++) {
-        x = x * UINT64_C(0x9e3779b97f4a7c15) & mask;
-        x ^= x >> 7;
-    }
-    return (int64_t)x;
 }
 
 /* The place that thread t visits. In 32 bits: the arithmetic of 64 would take longer than the access. */
@@ -352,69 +324,6 @@ struct gm_math_call {
     void *dst; /* apart from src */
 };
 
-/* --- ladders --- */
-
-/* The steps to a fast sum of squares. A processor has the first and GM_REDUCE_LADDER_GRID, which is all its threads. */
-typedef enum gm_reduce_ladder_stage {
-    GM_REDUCE_LADDER_ONE,       /* one thread; the next ones: one sum of each thread */
-    GM_REDUCE_LADDER_PARTS,     /* each thread a part of its own; the others take turns, element by element */
-    GM_REDUCE_LADDER_GRID,      /* the next ones: one sum of each block, of */
-    GM_REDUCE_LADDER_THREAD_0,  /* thread 0, out of shared memory */
-    GM_REDUCE_LADDER_CONFLICTS, /* a tree whose threads hit the same banks */
-    GM_REDUCE_LADDER_TREE,      /* a tree of neighbours */
-    GM_REDUCE_LADDER_UNROLLED   /* a tree of shuffles without loops */
-} gm_reduce_ladder_stage;
-
-enum { GM_REDUCE_LADDER_THREADS = 256 };
-
-/* out: the sums of squares of parts of src, together those of all. None exceeds 32 bits: the caller sees to that. */
-struct gm_reduce_ladder_call {
-    gm_reduce_ladder_stage stage;
-    int blocks, threads; /* of a block: GM_REDUCE_LADDER_THREADS if the sums are those of blocks */
-    int64_t count;
-    const int32_t *src;
-    uint32_t *out; /* [gm_reduce_ladder_sums()] */
-};
-
-/* The number of sums. */
-static inline int gm_reduce_ladder_sums(const gm_reduce_ladder_call *call)
-{
-    return call->stage <= GM_REDUCE_LADDER_GRID ? call->blocks * call->threads : call->blocks;
-}
-
-/* The steps to a fast product. A processor has the first two. */
-typedef enum gm_matmul_ladder_stage {
-    GM_MATMUL_LADDER_PLAIN,       /* plain sums, out of global memory */
-    GM_MATMUL_LADDER_COMPENSATED, /* compensated sums, as the next ones */
-    GM_MATMUL_LADDER_ROW_SHARED,  /* a row of A in shared memory: k is GM_MATMUL_LADDER_ROW at most */
-    GM_MATMUL_LADDER_TILES,       /* tiles of A and B in shared memory */
-    GM_MATMUL_LADDER_WHOLE_TILES, /* no tests of bounds: m, n, k are multiples of GM_MATMUL_LADDER_SIDE */
-    GM_MATMUL_LADDER_STAGES
-} gm_matmul_ladder_stage;
-
-enum { GM_MATMUL_LADDER_SIDE = 16, GM_MATMUL_LADDER_ROW = 8192 };
-
-struct gm_matmul_ladder_call {
-    gm_matmul_ladder_stage stage;
-    gm_gemm_call gemm; /* F32 */
-};
-
-/* The steps to a fast transposition. A processor has the first. */
-typedef enum gm_transpose_ladder_stage {
-    GM_TRANSPOSE_LADDER_NAIVE, /* rows are read, columns written */
-    GM_TRANSPOSE_LADDER_TILE,  /* through a tile [32][32] of shared memory: its columns are in one bank */
-    GM_TRANSPOSE_LADDER_PADDED /* [32][33] */
-} gm_transpose_ladder_stage;
-
-enum { GM_TRANSPOSE_LADDER_SIDE = 32 };
-
-struct gm_transpose_ladder_call {
-    gm_transpose_ladder_stage stage;
-    int64_t n; /* a multiple of GM_TRANSPOSE_LADDER_SIDE */
-    const uint32_t *src;
-    uint32_t *dst; /* [n][n], apart from src */
-};
-
 /* --- launch, transfer, overlap --- */
 
 /* Launches an empty kernel again and again; of the processor: an empty region of all threads. */
@@ -453,4 +362,5 @@ GM_LAB_INLINE uint32_t gm_lab_xorshift(uint32_t x)
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,4 +1,5 @@
 /* bench gather - rows by their numbers, and numbers from one and two indices, beside a copy of as many bytes. */
+#include "kernels/lab/lab_ops.h"
 #include "kernels/move/calls.h"
 #include "src/bench/operations/moves.h"
 
@@ -34,20 +35,9 @@ typedef struct gathering {
     int64_t *bad;    /* device memory */
 } gathering;
 
-/* A permutation of [0, rows): each step can be undone. */
-static int64_t permuted(int64_t at, int64_t rows)
-{
-    uint64_t mask = (uint64_t)rows - 1, x = (uint64_t)at;
-    for (int i = 0; i < 3; i++) {
-        x = x * UINT64_C(0x9e3779b97f4a7c15) & mask;
-        x ^= x >> 7;
-    }
-    return (int64_t)x;
-}
-
 static int64_t number_of(const gathering *g, int64_t at)
 {
-    return g->variant->in_order ? at : permuted(at, g->rows);
+    return g->variant->in_order ? at : gm_lab_permuted(at, g->rows);
 }
 
 static int make_numbers(const gathering *g, gm_queue *queue, const gm_bench *bench)

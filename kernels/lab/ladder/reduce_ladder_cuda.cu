@@ -1,7 +1,7 @@
 /* The steps to a fast sum of squares. Each kernel has one idea more than the one before it. */
 #include <cuda_runtime.h>
 
-#include "kernels/lab/calls.h"
+#include "kernels/lab/ladder/ladders.h"
 
 enum { THREADS = GM_REDUCE_LADDER_THREADS, WARP = 32, WARPS = THREADS / WARP };
 

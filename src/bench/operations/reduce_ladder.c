@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "kernels/host.h"
 #include "kernels/reduce/calls.h"
+#include "kernels/lab/ladder/ladders.h"
 #include "src/bench/lab/lab.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* The first steps to a fast product, by the processor, with the bits of matmul_ladder_cuda.cu. The inner loops run over
  * columns, so that they are vectorized. */
 #include "base/size.h"
-#include "kernels/lab/calls.h"
+#include "kernels/lab/ladder/ladders.h"
 
 enum { COLUMNS = 64 };
 

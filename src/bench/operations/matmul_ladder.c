@@ -2,6 +2,7 @@
  * shared memory, on the matrices of the program's own product. */
 #include "base/log.h"
 #include "base/size.h"
+#include "kernels/lab/ladder/ladders.h"
 #include "src/bench/lab/lab.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  */
 #include <cuda_runtime.h>
 
-#include "kernels/lab/calls.h"
+#include "kernels/lab/ladder/ladders.h"
 
 enum { SIDE = GM_TRANSPOSE_LADDER_SIDE, ROWS = 8 };
 

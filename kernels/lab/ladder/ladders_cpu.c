@@ -1,5 +1,5 @@
 /* The steps of the ladders that a processor has. */
-#include "kernels/lab/calls.h"
+#include "kernels/lab/ladder/ladders.h"
 
 /* The squares of elements [first, end). */
 static uint32_t squares(const int32_t *src, int64_t first, int64_t end)

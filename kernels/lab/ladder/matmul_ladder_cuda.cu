@@ -3,7 +3,7 @@
  * doi:10.1145/363707.363723. */
 #include <cuda_runtime.h>
 
-#include "kernels/lab/calls.h"
+#include "kernels/lab/ladder/ladders.h"
 
 enum { SIDE = GM_MATMUL_LADDER_SIDE, THREADS = 256 /* of a block for a row */ };
 
