@@ -1,7 +1,7 @@
 /* calls.h - the device operations that move elements: the arguments of a call. base/device_ops.def lists them.
  *
  *   flip_cpu.c, flip_cuda.cu               rows in the opposite order
- *   transpose_cpu.c, transpose_cuda.cu     two axes swapped
+ *   transpose_cpu.c, transpose_cuda.cu     two axes swapped; transpose_cuda.cuh: the elements of a tile
  *   index_rows_cpu.c, index_rows_cuda.cu   indices of any integer type as numbers of rows
  *   gather_cpu.c, gather_cuda.cu           rows by their numbers */
 #ifndef GM_KERNELS_MOVE_CALLS_H
