@@ -83,6 +83,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/flip.t \
 	tests/cli/gather.t \
 	tests/cli/lab.t \
+	tests/cli/lessons.t \
 	tests/cli/matmul.t \
 	tests/cli/normalize.t \
 	tests/cli/normalize_same.t \

@@ -68,15 +68,20 @@ int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes)
 
 int gm_bench_download(gm_bench *bench, void *dst, const void *src, size_t bytes)
 {
-    void *got = NULL;
-    int status = bench->ops->host_alloc(bench->device, bytes, &got);
-    if (!status)
-        status = bench->ops->copy_out(bench->queue, got, bytes, src, bytes, bytes, 1);
-    if (!status)
+    int status = GM_OK;
+    if (bench->ops->unified) {
         status = bench->ops->queue_sync(bench->queue);
-    if (!status)
-        memcpy(dst, got, bytes);
-    bench->ops->host_free(bench->device, got);
+        memcpy(dst, src, bytes);
+        return status;
+    }
+    for (size_t at = 0, n; at < bytes && !status; at += n) {
+        n = (size_t)gm_min((int64_t)(bytes - at), GM_BENCH_STAGING);
+        status = bench->ops->copy_out(bench->queue, bench->staging, n, (const char *)src + at, n, n, 1);
+        if (!status)
+            status = bench->ops->queue_sync(bench->queue);
+        if (!status)
+            memcpy((char *)dst + at, bench->staging, n);
+    }
     return status;
 }
 
