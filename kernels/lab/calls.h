@@ -9,6 +9,7 @@
  *   shared_move_cuda.cu              elements through shared memory; the carve-out
  *   atomics_cpu.c, atomics_cuda.cu   a sum by several threads
  *   math_cpu.c, math_cuda.cu         chains of arithmetic
+ *   kinds.h                          each kind of memory
  *   ladder/                          the ladders
  *   launch_cpu.c, launch_cuda.cu     launches; xorshift
  *   copy_loop_cuda.c                 copies between host and device */
@@ -105,8 +106,6 @@ struct gm_window_call {
     const void *src;
     uint32_t (*dst)[GM_LAB_WARPS]; /* [blocks] */
 };
-
-/* --- blocks --- */
 
 /* --- layout --- */
 
@@ -283,8 +282,6 @@ struct gm_occupancy_call {
     void *dst;
     int *fit;
 };
-
-/* --- memory --- */
 
 /* --- math --- */
 

@@ -60,4 +60,7 @@ int gm_lab_transpose_ladder(gm_bench *bench);
 int gm_lab_matmul_ladder(gm_bench *bench, const gm_bench_sample *sample, uint64_t key_a,
                          uint64_t key_b); /* m = n = k */
 
+/* memory_images.c, a part of the test `memory`: steps of an image by textures and by loads. Collective. */
+int gm_lab_measure_images(const gm_bench_pair *pair);
+
 #endif
