@@ -240,8 +240,7 @@ static int measure_size(gm_bench *bench, int64_t size)
 
 int gm_bench_caches(gm_bench *bench)
 {
-    int64_t size = gm_lab_size(bench);
     return bench->measure->load && bench->measure->window && bench->measure->read
-               ? gm_bench_each_size(bench, UNIT, &size, 1, measure_size)
+               ? gm_lab_one_size(bench, UNIT, measure_size)
                : gm_bench_skip(bench, "no load passes its caches");
 }

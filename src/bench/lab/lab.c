@@ -102,6 +102,15 @@ int64_t gm_lab_size(const gm_bench *bench)
     return size;
 }
 
+int gm_lab_one_size(gm_bench *bench, int64_t unit, int (*measure)(gm_bench *bench, int64_t bytes))
+{
+    const char *shapes = bench->job->options->shapes;
+    int64_t size = gm_lab_size(bench);
+    return shapes && strchr(shapes, ',')
+               ? gm_fail(GM_EUSAGE, "--shapes '%s': bench %s takes one size", shapes, bench->test)
+               : gm_bench_each_size(bench, unit, &size, 1, measure);
+}
+
 gm_cache_state gm_lab_cache(const gm_bench *bench, int64_t bytes)
 {
     return bytes > bench->cache_bytes ? GM_CACHE_COLD : GM_CACHE_WARM;

@@ -44,6 +44,10 @@ int gm_lab_measure(gm_bench *bench, const gm_lab_case *cases, int count);
  * on a processor (16 MiB if all tests run), or less; a power of two. */
 int64_t gm_lab_size(const gm_bench *bench);
 
+/* Calls measure for the size of --shapes, else for gm_lab_size(): for tests whose rows are not all of that size, so
+ * that those of several sizes would be named alike. GM_EUSAGE. */
+int gm_lab_one_size(gm_bench *bench, int64_t unit, int (*measure)(gm_bench *bench, int64_t bytes));
+
 /* The cache state of a case that touches these bytes again and again. */
 gm_cache_state gm_lab_cache(const gm_bench *bench, int64_t bytes);
 

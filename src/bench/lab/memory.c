@@ -391,8 +391,7 @@ static int measure_size(gm_bench *bench, int64_t size)
 
 int gm_bench_memory(gm_bench *bench)
 {
-    int64_t size = gm_lab_size(bench);
     return bench->measure->read && bench->measure->chain && bench->measure->chase
-               ? gm_bench_each_size(bench, UNIT, &size, 1, measure_size)
+               ? gm_lab_one_size(bench, UNIT, measure_size)
                : gm_bench_skip(bench, NULL);
 }
