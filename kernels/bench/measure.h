@@ -74,7 +74,7 @@ typedef struct gm_measure_ops {
     const char *(*rival)(gm_device *device, const char **absence);
     gm_gemm *rival_product;
 
-    /* The laboratory: pointers in a call are to device memory, or as kernels/lab/calls.h says. */
+    /* The laboratory: pointers in a call are to device memory, or as its declaration in kernels/lab says. */
 #define GM_LAB_OP(name, cpu, cuda) int (*name)(gm_queue * queue, const struct gm_##name##_call *call);
 #include "kernels/lab/lab_ops.def"
 #undef GM_LAB_OP

@@ -5,7 +5,7 @@
  *   chunks_cuda.cuh                  the loop that reads a window of any space again and again
  *   occupancy_cuda.cu                copies by few and by many threads
  *   layout_cpu.c, layout_cuda.cu     elements of each size, structs and arrays, lengths of vectors
- *   shared_cuda.cu                   loads from shared memory; chains of loads
+ *   shared_cuda.cu                   loads from shared memory
  *   shared_move_cuda.cu              elements through shared memory; the carve-out
  *   atomics_cpu.c, atomics_cuda.cu   a sum by several threads
  *   math_cpu.c, math_cuda.cu         chains of arithmetic
@@ -78,7 +78,7 @@ GM_LAB_INLINE uint32_t gm_walk_place(gm_walk_order order, uint32_t t, uint32_t c
 
 /* --- load --- */
 
-enum { GM_LOAD_TILE = 2048, GM_LOAD_SUMMED = 256, GM_LAB_CHUNK = 8192, GM_LAB_WARPS = 16 };
+enum { GM_LOAD_TILE = 2048, GM_LOAD_SUMMED = 256 };
 
 /* Load t, 0 <= t < count, is of the 4-byte word base + stride t; random: of word gm_lab_permuted(t, words), words a
  * power of two. dst[s] = the sum, modulo 2^32, of the words of GM_LOAD_SUMMED loads, which gm_load_index() lists. */
@@ -179,20 +179,16 @@ typedef enum gm_shared_move_kind {
     GM_REVERSE_DIRECT,  /* without shared memory */
     GM_REVERSE_STATIC,  /* an array of a size known when the kernel is compiled */
     GM_REVERSE_DYNAMIC, /* an array of a size given when the kernel is launched */
-    GM_REVERSE_ARRAYS,  /* arrays of int, float and char in one dynamic allocation */
-    GM_TRANSPOSE_DIRECT,
-    GM_TRANSPOSE_TILE,  /* through a tile [32][32] */
-    GM_TRANSPOSE_PADDED /* through a tile [32][33] */
+    GM_REVERSE_ARRAYS   /* arrays of int, float and char in one dynamic allocation */
 } gm_shared_move_kind;
 
 enum { GM_SHARED_PART = 1024 };
 
-/* Reversals: elements of 4 bytes in the opposite order within each GM_SHARED_PART of them; count: a multiple.
- * GM_REVERSE_ARRAYS: of three arrays that follow each other, [count] elements of 4, 4 and 1 bytes.
- * Transpositions: src is u32 [rows][cols], dst [cols][rows]; multiples of GM_SHARED_TILE. */
+/* Elements of 4 bytes in the opposite order within each GM_SHARED_PART of them; count: a multiple. GM_REVERSE_ARRAYS:
+ * of three arrays that follow each other, [count] elements of 4, 4 and 1 bytes. */
 struct gm_shared_move_call {
     gm_shared_move_kind kind;
-    int64_t count, rows, cols;
+    int64_t count;
     const void *src;
     void *dst;
 };
@@ -209,23 +205,6 @@ struct gm_carveout_call {
     void *dst;
     uint32_t *out;
 };
-
-enum { GM_CHAIN_SHARED = 4096 }; /* elements of a chain in shared memory */
-
-/* chain: [length] u32, a power of two; each element is the place of the next one, all of them in one circle. One thread
- * takes the steps from *position and writes where it arrives. steps 0: makes the chain. chain NULL: a chain of
- * GM_CHAIN_SHARED elements in shared memory. */
-struct gm_chain_call {
-    uint32_t *chain, *position;
-    int64_t length;
-    int steps;
-};
-
-/* The place after `at`. The factor is 1 modulo 4, the summand odd: one circle. */
-GM_LAB_INLINE uint32_t gm_chain_next(uint32_t at, uint32_t length)
-{
-    return (at * UINT32_C(0x9e3779b1) + UINT32_C(0x7f4a7c15)) & (length - 1);
-}
 
 /* --- atomics --- */
 

@@ -1,7 +1,7 @@
 /* Steps of images: by a texture object, whose units clamp, filter and convert, and by loads. A thread has a pixel. */
 #include <cuda_runtime.h>
 
-#include "kernels/lab/calls.h"
+#include "kernels/lab/kinds.h"
 
 enum { LONG = 32, SHORT = 8 };
 

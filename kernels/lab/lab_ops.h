@@ -22,6 +22,9 @@ extern "C" {
 #define GM_LAB_INLINE static inline
 #endif
 
+/* Windows are read in chunks of so many bytes, by blocks of so many warps. */
+enum { GM_LAB_CHUNK = 8192, GM_LAB_WARPS = 16 };
+
 /* A permutation of [0, count), count a power of two, without visible order: each step can be undone. */
 GM_LAB_INLINE int64_t gm_lab_permuted(int64_t at, int64_t count)
 {

@@ -1,5 +1,5 @@
 /* Chains of pointers, by the processor. */
-#include "kernels/lab/calls.h"
+#include "kernels/lab/kinds.h"
 
 int gm_cpu_chain(int threads, const gm_chain_call *call)
 {

@@ -1,6 +1,7 @@
 /* The spaces of a GPU: their bandwidth, by windows that are read again and again, and their latency, by one thread that
  * follows a chain of addresses. */
 #include "kernels/lab/chunks_cuda.cuh"
+#include "kernels/lab/kinds.h"
 
 enum { THREADS = 256, WARM = 4096 /* places that are read before a chain through L1 is followed, at most */ };
 

@@ -1,10 +1,7 @@
-/* Loads from shared memory whose addresses conflict in the banks or do not, and chains of loads that wait for each
- * other. */
+/* Loads from shared memory whose addresses conflict in the banks or do not. */
 #include <cuda_runtime.h>
 
 #include "kernels/lab/calls.h"
-
-enum { MAKERS = 256 };
 
 /* The sum of the 32-bit parts of BYTES bytes of shared memory. Loads that are volatile stay in their loop. */
 template <int BYTES>
@@ -77,46 +74,5 @@ extern "C" int gm_cuda_shared_read(gm_cuda_stream stream, const gm_shared_read_c
                                                                     read_columns<GM_SHARED_TILE + 1>};
     kernels[call->kind]<<<(unsigned)call->blocks, GM_SHARED_THREADS, 0, stream>>>(
         (unsigned)call->stride, (unsigned)call->share, call->rounds, (unsigned *)call->out);
-    return cudaGetLastError();
-}
-
-static __global__ void __launch_bounds__(MAKERS) make_chain(unsigned *chain, unsigned length)
-{
-    unsigned at = blockIdx.x * MAKERS + threadIdx.x;
-    if (at < length)
-        chain[at] = gm_chain_next(at, length);
-}
-
-static __global__ void walk_global(const unsigned *chain, int steps, unsigned *position)
-{
-    unsigned at = *position;
-    for (int s = 0; s < steps; s++)
-        at = chain[at];
-    *position = at;
-}
-
-static __global__ void __launch_bounds__(MAKERS) walk_shared(int steps, unsigned *position)
-{
-    __shared__ unsigned chain[GM_CHAIN_SHARED];
-    for (unsigned i = threadIdx.x; i < GM_CHAIN_SHARED; i += MAKERS)
-        chain[i] = gm_chain_next(i, GM_CHAIN_SHARED);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned at = *position;
-        for (int s = 0; s < steps; s++)
-            at = chain[at];
-        *position = at;
-    }
-}
-
-extern "C" int gm_cuda_chain(gm_cuda_stream stream, const gm_chain_call *call)
-{
-    if (call->steps == 0)
-        make_chain<<<(unsigned)((call->length + MAKERS - 1) / MAKERS), MAKERS, 0, stream>>>((unsigned *)call->chain,
-                                                                                            (unsigned)call->length);
-    else if (call->chain)
-        walk_global<<<1, 1, 0, stream>>>((const unsigned *)call->chain, call->steps, (unsigned *)call->position);
-    else
-        walk_shared<<<1, MAKERS, 0, stream>>>(call->steps, (unsigned *)call->position);
     return cudaGetLastError();
 }

@@ -5,8 +5,6 @@
 #include "kernels/lab/calls.h"
 
 enum {
-    TILE = GM_SHARED_TILE,
-    TILE_ROWS = 8, /* of threads */
     PART = GM_SHARED_PART,
     THREADS = 256,
     EACH = PART / THREADS,
@@ -16,34 +14,6 @@ enum {
     STAGE_THREADS = 128,
     STAGE_EACH = 4
 };
-
-/* PITCH: words from one row of the tile to the next; 0: no tile, the stores are a column of dst. */
-template <int PITCH>
-static __global__ void __launch_bounds__(TILE *TILE_ROWS)
-    transpose(const unsigned *src, unsigned *dst, int64_t rows, int64_t cols)
-{
-    int64_t row = (int64_t)blockIdx.y * TILE, col = (int64_t)blockIdx.x * TILE;
-    const unsigned *from = src + (row + threadIdx.y) * cols + col + threadIdx.x;
-    unsigned v[TILE / TILE_ROWS];
-#pragma unroll
-    for (int e = 0; e < TILE / TILE_ROWS; e++)
-        v[e] = from[e * TILE_ROWS * cols];
-    if constexpr (PITCH == 0) {
-#pragma unroll
-        for (int e = 0; e < TILE / TILE_ROWS; e++)
-            dst[(col + threadIdx.x) * rows + row + threadIdx.y + e * TILE_ROWS] = v[e];
-    } else {
-        __shared__ unsigned tile[TILE][PITCH];
-#pragma unroll
-        for (int e = 0; e < TILE / TILE_ROWS; e++)
-            tile[threadIdx.y + e * TILE_ROWS][threadIdx.x] = v[e];
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < TILE / TILE_ROWS; e++)
-            dst[(col + threadIdx.y + e * TILE_ROWS) * rows + row + threadIdx.x] =
-                tile[threadIdx.x][threadIdx.y + e * TILE_ROWS];
-    }
-}
 
 template <typename T>
 static __device__ __forceinline__ void take(T v[EACH], const T *src)
@@ -121,18 +91,6 @@ static __global__ void __launch_bounds__(THREADS) reverse_arrays(const unsigned 
     put((char *)(dst + 2 * count) + at, c);
 }
 
-static int launch_transpose(cudaStream_t stream, const gm_shared_move_call *c)
-{
-    static void (*const kernels[])(const unsigned *src, unsigned *dst, int64_t rows,
-                                   int64_t cols) = {transpose<0>, transpose<TILE>, transpose<TILE + 1>};
-    dim3 grid((unsigned)(c->cols / TILE), (unsigned)(c->rows / TILE)), block(TILE, TILE_ROWS);
-    if (c->rows / TILE > UINT16_MAX)
-        return cudaErrorInvalidConfiguration;
-    kernels[c->kind - GM_TRANSPOSE_DIRECT]<<<grid, block, 0, stream>>>((const unsigned *)c->src, (unsigned *)c->dst,
-                                                                       c->rows, c->cols);
-    return cudaGetLastError();
-}
-
 extern "C" int gm_cuda_shared_move(gm_cuda_stream stream, const gm_shared_move_call *call)
 {
     static const struct {
@@ -142,8 +100,6 @@ extern "C" int gm_cuda_shared_move(gm_cuda_stream stream, const gm_shared_move_c
                      {reverse_static, 0},
                      {reverse_dynamic, PART * sizeof(int)},
                      {reverse_arrays, PART * (sizeof(int) + sizeof(float) + sizeof(char))}};
-    if (call->kind >= GM_TRANSPOSE_DIRECT)
-        return launch_transpose(stream, call);
     reversals[call->kind]
         .kernel<<<(unsigned)(call->count / PART), THREADS, reversals[call->kind].dynamic_bytes, stream>>>(
             (const unsigned *)call->src, (unsigned *)call->dst, call->count);

@@ -2,7 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "kernels/lab/calls.h"
+#include "kernels/lab/kinds.h"
 
 int gm_cuda_texture_open(gm_cuda_stream stream, const gm_texture_open_call *call)
 {

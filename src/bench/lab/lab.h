@@ -7,6 +7,7 @@
 #define GM_SRC_BENCH_LAB_LAB_H
 
 #include "kernels/lab/calls.h"
+#include "kernels/lab/kinds.h"
 #include "src/bench/bench.h"
 
 enum { GM_LAB_CASES = 512 }; /* of a call of gm_lab_measure() */

@@ -1,5 +1,5 @@
 /* bench shared - shared memory: its banks, over the stride of each width, by broadcast and by columns of a tile;
- * elements that change places through it; how much of the L1 cache it takes; its latency. */
+ * elements that change places through it; how much of the L1 cache it takes. */
 #include "base/size.h"
 #include "src/bench/lab/shared.h"
 
@@ -9,7 +9,6 @@ enum {
     BANKS = 32, /* of 4 bytes each, for the 32 lanes of a warp */
     BLOCK = GM_SHARED_THREADS,
     LOADS = 16 * 1024, /* of a thread, over the passes that a load takes */
-    POSITION = 64,     /* bytes for each position in a chain */
 };
 static const int64_t least = INT64_C(32) << 20; /* bytes of a buffer */
 
@@ -129,67 +128,6 @@ static void add_shares(gm_shared_test *t)
     add_read(t, "columns", GM_SHARED_PADDED_COLUMNS, GM_SHARED_TILE + 1, 1);
 }
 
-/* --- Latency --- */
-
-static int run_chain(const gm_lab_case *self, gm_queue *queue)
-{
-    const gm_shared_test *t = self->test;
-    return t->pair.bench->measure->chain(queue, self->call);
-}
-
-static int check_chain(const gm_lab_case *self, double *max_error, double *mean_error)
-{
-    const gm_shared_test *t = self->test;
-    const gm_chain_call *c = self->call;
-    gm_bench *bench = t->pair.bench;
-    uint32_t right = 0;
-    int status = bench->ops->zero(bench->queue, c->position, sizeof right);
-    if (!status)
-        status = run_chain(self, bench->queue);
-    (void)max_error, (void)mean_error;
-    for (int s = 0; s < c->steps; s++)
-        right = gm_chain_next(right, (uint32_t)c->length);
-    return status ? status : gm_lab_expect(bench, self, c->position, &right, sizeof right, "the end of the chain");
-}
-
-/* Makes the chains in place of the data of the pair, which ends all other cases. A call goes on where the one before it
- * arrived, so that a chain that exceeds the caches stays cold. */
-static int make_chains(gm_shared_test *t)
-{
-    static const struct {
-        const char *variant;
-        int64_t bytes; /* 0: all of src */
-        int steps;
-    } chains[] = {
-        {"shared", 0, 32768}, {"global, L1", 16 << 10, 16384}, {"global, L2", 2 << 20, 2048}, {"global", 0, 1024}};
-    const int count = sizeof chains / sizeof chains[0];
-    gm_bench_pair *pair = &t->pair;
-    int status = pair->bench->ops->zero(pair->bench->queue, pair->dst, (size_t)(count * POSITION));
-    t->count = 0;
-    for (int i = 0; i < count && !status; i++) {
-        gm_lab_case *c = gm_shared_add(t, "latency", "chain", chains[i].variant);
-        gm_chain_call *call = &gm_shared_call_of(t, c)->chain, make;
-        char size[GM_SIZE_TEXT];
-        int64_t bytes = i == 0 ? 4 * (int64_t)GM_CHAIN_SHARED : chains[i].bytes > 0 ? chains[i].bytes : pair->size;
-        char *chain = chains[i].bytes > 0 ? (char *)pair->dst + bytes : pair->src;
-        *call = (gm_chain_call){.chain = i == 0 ? NULL : (uint32_t *)chain,
-                                .position = (uint32_t *)((char *)pair->dst + i * POSITION),
-                                .length = bytes / 4,
-                                .steps = chains[i].steps};
-        c->run = run_chain;
-        c->check = check_chain;
-        c->cache = gm_lab_cache(pair->bench, bytes);
-        c->work = chains[i].steps;
-        c->unit = &gm_bench_unit_latency;
-        snprintf(c->shape, sizeof c->shape, "chain of %s", gm_size_format(bytes, size));
-        make = *call;
-        make.steps = 0;
-        if (i > 0)
-            status = pair->bench->measure->chain(pair->bench->queue, &make);
-    }
-    return status;
-}
-
 static int measure_all(gm_bench *bench, gm_shared_test *t)
 {
     int status = gm_bench_pair_open(bench, gm_lab_size(bench), &t->pair);
@@ -199,10 +137,6 @@ static int measure_all(gm_bench *bench, gm_shared_test *t)
         gm_shared_add_moves(t);
         status = gm_lab_measure(bench, t->cases, t->count);
     }
-    if (!status)
-        status = make_chains(t);
-    if (!status)
-        status = gm_lab_measure(bench, t->cases, t->count);
     gm_bench_pair_close(&t->pair);
     return status;
 }

@@ -1,6 +1,6 @@
 /* shared.h - the test of shared memory.
  *
- *   shared.c        the test; loads and their latency
+ *   shared.c        the test; loads
  *   shared_moves.c  elements that change places through shared memory; the carve-out */
 #ifndef GM_SRC_BENCH_LAB_SHARED_H
 #define GM_SRC_BENCH_LAB_SHARED_H
@@ -15,7 +15,6 @@ typedef union gm_shared_call {
     gm_shared_read_call read;
     gm_shared_move_call move;
     gm_carveout_call carveout;
-    gm_chain_call chain;
 } gm_shared_call;
 
 typedef struct gm_shared_test {
@@ -52,7 +51,7 @@ static inline double gm_shared_limit(const gm_bench *bench)
     return 128.0 * bench->job->info.multiprocessors * (double)bench->job->info.clock_hz;
 }
 
-/* The cases of transpositions, reversals and the carve-out. */
+/* The cases of reversals and the carve-out. */
 void gm_shared_add_moves(gm_shared_test *t);
 
 #endif

@@ -58,25 +58,6 @@ static int check_reversal(const gm_lab_case *self, double *max_error, double *me
     return status;
 }
 
-/* Parts of rows of dst, which are columns of src. */
-static int check_transposition(const gm_lab_case *self, double *max_error, double *mean_error)
-{
-    const gm_bench_pair *pair = &((const gm_shared_test *)self->test)->pair;
-    const gm_shared_move_call *c = self->call;
-    int status = move_cleared(self);
-    (void)max_error, (void)mean_error;
-    for (int64_t i = 0; i < 2 * PARTS && !status; i++) {
-        uint32_t right[GM_SHARED_TILE];
-        int64_t col = (c->cols - 1) * i / (2 * PARTS - 1),
-                row = (c->rows / GM_SHARED_TILE - 1) * (i * 7 % (2 * PARTS)) / (2 * PARTS - 1) * GM_SHARED_TILE;
-        for (int64_t r = 0; r < GM_SHARED_TILE; r++)
-            gm_bench_pair_source(pair, 4 * ((row + r) * c->cols + col), 4, &right[r]);
-        status = gm_lab_expect(pair->bench, self, (const char *)pair->dst + 4 * (col * c->rows + row), right,
-                               sizeof right, "an element");
-    }
-    return status;
-}
-
 /* A case that reads and writes so many bytes of the pair. limit: as of gm_lab_case. */
 static gm_lab_case *add_move(gm_shared_test *t, const char *panel, const char *kernel, const char *variant,
                              int64_t bytes, int limit)
@@ -95,33 +76,22 @@ static gm_lab_case *add_move(gm_shared_test *t, const char *panel, const char *k
 static int add_moves(gm_shared_test *t)
 {
     static const struct {
-        const char *panel, *name;
+        const char *name;
         gm_shared_move_kind kind;
-    } moves[] = {{"transposition", "transpose, no tile", GM_TRANSPOSE_DIRECT},
-                 {"transposition", "transpose, [32][32]", GM_TRANSPOSE_TILE},
-                 {"transposition", "transpose, [32][33]", GM_TRANSPOSE_PADDED},
-                 {"reversal", "reverse, not shared", GM_REVERSE_DIRECT},
-                 {"reversal", "reverse, static", GM_REVERSE_STATIC},
-                 {"reversal", "reverse, dynamic", GM_REVERSE_DYNAMIC},
-                 {"reversal", "reverse, three arrays", GM_REVERSE_ARRAYS}};
-    int64_t words = t->pair.size / 4, cols = 1;
-    while (cols * cols < words)
-        cols *= 2;
-    add_move(t, "transposition", "copy", "copy", t->pair.size, 0)->run = run_copy;
+    } moves[] = {{"reverse, not shared", GM_REVERSE_DIRECT},
+                 {"reverse, static", GM_REVERSE_STATIC},
+                 {"reverse, dynamic", GM_REVERSE_DYNAMIC},
+                 {"reverse, three arrays", GM_REVERSE_ARRAYS}};
+    add_move(t, "reversal", "copy", "copy", t->pair.size, 0)->run = run_copy;
     int limit = t->count;
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
         int three = moves[i].kind == GM_REVERSE_ARRAYS;
-        int64_t count = three ? t->pair.size / 9 / GM_SHARED_PART * GM_SHARED_PART : words;
-        gm_lab_case *c = add_move(t, moves[i].panel, "shared_move", moves[i].name, three ? 9 * count : 4 * count,
-                                  limit);
-        gm_shared_call_of(t, c)->move = (gm_shared_move_call){.kind = moves[i].kind,
-                                                              .count = count,
-                                                              .rows = words / cols,
-                                                              .cols = cols,
-                                                              .src = t->pair.src,
-                                                              .dst = t->pair.dst};
+        int64_t count = t->pair.size / (three ? 9 : 4) / GM_SHARED_PART * GM_SHARED_PART;
+        gm_lab_case *c = add_move(t, "reversal", "shared_move", moves[i].name, three ? 9 * count : 4 * count, limit);
+        gm_shared_call_of(t, c)->move = (gm_shared_move_call){
+            .kind = moves[i].kind, .count = count, .src = t->pair.src, .dst = t->pair.dst};
         c->run = run_move;
-        c->check = moves[i].kind >= GM_TRANSPOSE_DIRECT ? check_transposition : check_reversal;
+        c->check = check_reversal;
     }
     return limit;
 }
