@@ -247,6 +247,9 @@ int gm_bench_check_limits(const gm_bench *bench);
 /* Appends a copy of a row, its texts included, and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
 int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
 
+/* Appends a row, whose texts are copied. Rank 0. GM_EDEVICE. */
+int gm_bench_keep(gm_bench *bench, const gm_bench_row *row);
+
 /* Work per second. */
 double gm_bench_rate(const gm_bench_row *row);
 
@@ -267,6 +270,10 @@ void gm_bench_files_close(gm_bench *bench);
 extern const char gm_bench_plot_kind[];
 int gm_bench_plot_check(void);
 int gm_bench_plot_write(const gm_bench *bench, gm_text_file *file);
+
+/* Draws results of --json into the picture of --plot: those of the named tests, or (count 0) all. Rank 0. GM_EINPUT,
+ * GM_EOUTPUT. */
+int gm_bench_draw(gm_bench *bench, const char *file, const char *const *tests, int count);
 
 /* Prints the change of each rate between two files of --json, and a verdict. *slower: the number of rates that became
  * less, beyond the noise. GM_EINPUT, GM_EOUTPUT. */

@@ -2,9 +2,8 @@
  * change counts when it is larger than the noise: the larger of 2 % and of twice the larger spread. */
 #include "base/log.h"
 #include "base/text/escape.h"
-#include "src/bench/bench.h"
+#include "src/bench/results.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,37 +12,12 @@ enum { KEYS = 4, CELL = 4 * GM_BENCH_TEXT };
 static const double least_noise = 0.02, spreads = 2;
 static const char *const keys[KEYS] = {"test", "variant", "shape", "cache"}; /* of a row: all of them, and `threads` */
 
-static int load(const char *file, json_t **root)
-{
-    json_error_t error;
-    *root = json_load_file(file, 0, &error);
-    if (!*root && error.line <= 0)
-        return gm_fail(GM_EINPUT, "%s", error.text); /* names the file */
-    if (!*root)
-        return gm_fail(GM_EINPUT, "%s: is no JSON: line %d: %s", file, error.line, error.text);
-    const char *schema = json_string_value(json_object_get(*root, "schema"));
-    if (!schema || strcmp(schema, "gpumem.bench/1") != 0 || !json_is_array(json_object_get(*root, "rows")))
-        return gm_fail(GM_EINPUT, "%s: holds no results of bench, expected a file of bench --json", file);
-    return GM_OK;
-}
-
-static const char *text_of(const json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-    return text ? text : "";
-}
-
-static double number_of(const json_t *row, const char *key)
-{
-    return json_number_value(json_object_get(row, key)); /* 0: not a number */
-}
-
 static int are_alike(const json_t *a, const json_t *b)
 {
     for (int k = 0; k < KEYS; k++)
-        if (strcmp(text_of(a, keys[k]), text_of(b, keys[k])) != 0)
+        if (strcmp(gm_results_text(a, keys[k]), gm_results_text(b, keys[k])) != 0)
             return 0;
-    return number_of(a, "threads") == number_of(b, "threads");
+    return gm_results_number(a, "threads") == gm_results_number(b, "threads");
 }
 
 static const json_t *find(const json_t *rows, const json_t *row)
@@ -58,7 +32,7 @@ static const json_t *find(const json_t *rows, const json_t *row)
 
 static const char *cell(const json_t *row, const char *key, char text[CELL])
 {
-    return gm_escape_line(text_of(row, key), text, CELL);
+    return gm_escape_line(gm_results_text(row, key), text, CELL);
 }
 
 static void print_line(const json_t *row, double old, double new, double noise, const char *verdict)
@@ -75,15 +49,16 @@ static void print_line(const json_t *row, double old, double new, double noise, 
 /* Is less better? */
 static int is_time(const json_t *row)
 {
-    return strcmp(text_of(row, "unit"), gm_bench_unit_latency.name) == 0;
+    return strcmp(gm_results_text(row, "unit"), gm_bench_unit_latency.name) == 0;
 }
 
 /* Returns whether the work has become slower. */
 static int compare_row(const json_t *old, const json_t *new)
 {
-    double before = old ? number_of(old, "rate") : 0, now = number_of(new, "rate");
-    double noise = fmax(least_noise, spreads * fmax(old ? number_of(old, "spread") : 0, number_of(new, "spread")));
-    if (before <= 0 || now <= 0 || strcmp(text_of(old, "unit"), text_of(new, "unit")) != 0) {
+    double before = old ? gm_results_number(old, "rate") : 0, now = gm_results_number(new, "rate");
+    double noise = fmax(least_noise,
+                        spreads * fmax(old ? gm_results_number(old, "spread") : 0, gm_results_number(new, "spread")));
+    if (before <= 0 || now <= 0 || strcmp(gm_results_text(old, "unit"), gm_results_text(new, "unit")) != 0) {
         print_line(new, before, now, noise, old ? "not comparable" : "new");
         return 0;
     }
@@ -96,7 +71,7 @@ static void warn_of_devices(const json_t *old, const json_t *new)
 {
     char a[CELL], b[CELL];
     const json_t *before = json_object_get(old, "device"), *now = json_object_get(new, "device");
-    if (strcmp(text_of(before, "name"), text_of(now, "name")) != 0)
+    if (strcmp(gm_results_text(before, "name"), gm_results_text(now, "name")) != 0)
         gm_warn("the results are of different devices: %s, %s", cell(before, "name", a), cell(now, "name", b));
 }
 
@@ -116,7 +91,7 @@ static void compare(const json_t *old, const json_t *new, int *slower)
     }
     json_array_foreach (before, i, row)
         if (!find(now, row))
-            print_line(row, number_of(row, "rate"), 0, least_noise, "gone");
+            print_line(row, gm_results_number(row, "rate"), 0, least_noise, "gone");
     printf("%zu compared, %d slower\n", compared, *slower);
 }
 
@@ -124,9 +99,9 @@ int gm_bench_compare(const char *old_file, const char *new_file, int *slower)
 {
     json_t *old = NULL, *new = NULL;
     *slower = 0;
-    int status = load(old_file, &old);
+    int status = gm_results_load(old_file, &old);
     if (!status)
-        status = load(new_file, &new);
+        status = gm_results_load(new_file, &new);
     if (!status) {
         compare(old, new, slower);
         status = gm_stdout_flush();

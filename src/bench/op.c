@@ -1,5 +1,5 @@
 /* bench - measures the devices: a table of tests (benches.def), on all ranks, those of files on rank 0. Or compares the
- * results of two runs. */
+ * results of two runs, or draws those of one. */
 #include "base/log.h"
 #include "io/describe/describe.h"
 #include "io/write/output.h"
@@ -182,6 +182,38 @@ static int compare_all(gm_run *run)
     return status;
 }
 
+/* Rank 0. */
+static int draw(gm_bench *bench)
+{
+    const gm_options *o = bench->job->options;
+    int status = gm_bench_files_open(bench);
+    if (!status)
+        status = gm_bench_draw(bench, o->operands[1], o->operands + 2, o->operand_count - 2);
+    gm_bench_files_close(bench);
+    gm_bench_close(bench);
+    return status;
+}
+
+/* bench plot RESULTS [TEST]...: rank 0 alone. */
+static int draw_all(gm_run *run)
+{
+    gm_job *job = run->job;
+    const gm_options *o = job->options;
+    gm_bench bench = {.job = job};
+    int status = GM_OK;
+    if (o->operand_count < 2 || !o->plot)
+        status = gm_fail(GM_EUSAGE, "bench plot expects a file of bench --json, and --plot FILE");
+    else if (o->json || o->csv || o->shapes || o->output)
+        status = gm_fail(GM_EUSAGE, "bench plot takes no --%s",
+                         o->json     ? "json"
+                         : o->csv    ? "csv"
+                         : o->shapes ? "shapes"
+                                     : "output");
+    else if (job->ranks->rank == 0)
+        status = draw(&bench);
+    return gm_job_agree_all(job, status);
+}
+
 static int run_all(gm_run *run)
 {
     gm_job *job = run->job;
@@ -189,6 +221,8 @@ static int run_all(gm_run *run)
     int leading = job->ranks->rank == 0;
     if (job->options->operand_count > 0 && strcmp(job->options->operands[0], "compare") == 0)
         return compare_all(run);
+    if (job->options->operand_count > 0 && strcmp(job->options->operands[0], "plot") == 0)
+        return draw_all(run);
     int status = gm_job_agree_all(job, choose(job->options, choices));
     if (!status && job->options->list)
         return gm_job_agree_all(job, leading ? list() : GM_OK);

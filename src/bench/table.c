@@ -73,8 +73,7 @@ static int keep(gm_bench *bench, const char **text)
     return GM_OK;
 }
 
-/* Rank 0. */
-static int append(gm_bench *bench, const gm_bench_row *row)
+int gm_bench_keep(gm_bench *bench, const gm_bench_row *row)
 {
     if (bench->row_count == bench->row_room) {
         int room = 2 * bench->row_room + 16;
@@ -85,12 +84,23 @@ static int append(gm_bench *bench, const gm_bench_row *row)
         bench->row_room = room;
     }
     gm_bench_row *kept = &bench->rows[bench->row_count];
-    const char **texts[] = {&kept->measured_of, &kept->panel, &kept->x_name, &kept->y_name};
+    const char **texts[] = {&kept->test,  &kept->unit.name, &kept->measured_of,
+                            &kept->panel, &kept->x_name,    &kept->y_name};
     *kept = *row;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (keep(bench, texts[i]))
             return GM_EDEVICE;
-    print_row(kept, bench->row_count++ == 0);
+    bench->row_count++;
+    return GM_OK;
+}
+
+/* Rank 0. */
+static int append(gm_bench *bench, const gm_bench_row *row)
+{
+    int status = gm_bench_keep(bench, row);
+    if (status)
+        return status;
+    print_row(&bench->rows[bench->row_count - 1], bench->row_count == 1);
     return gm_stdout_flush();
 }
 
@@ -106,6 +116,11 @@ static json_t *known(double value, int is_known)
     return is_known ? json_real(value) : json_null();
 }
 
+static json_t *name(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
 /* Its members are the columns of the CSV too. */
 static json_t *row_object(const gm_bench_row *r)
 {
@@ -114,7 +129,7 @@ static json_t *row_object(const gm_bench_row *r)
     const gm_bench_timing *t = &r->timing;
     return json_pack(
         "{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:I, s:I, s:o, s:o, s:o, s:o}",
+        "s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
         "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel), "shape", r->shape,
         "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread", t->spread, "repetitions",
         t->repetitions, "calls", t->calls, "held", t->held, "rate", gm_bench_in_unit(unit, now), "unit", unit->name,
@@ -123,8 +138,8 @@ static json_t *row_object(const gm_bench_row *r)
         "computed_limit", known(gm_bench_in_unit(unit, r->computed), r->computed > 0), "ratio_rival",
         known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0), "mean_error",
         known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile, "threads",
-        r->threads > 0 ? json_integer(r->threads) : json_null(), "panel",
-        r->panel ? json_string(r->panel) : json_null(), "x", known(r->x, r->x > 0), "y", known(r->y, r->y > 0));
+        r->threads > 0 ? json_integer(r->threads) : json_null(), "panel", name(r->panel), "x", known(r->x, r->x > 0),
+        "y", known(r->y, r->y > 0), "x_name", name(r->x_name), "y_name", name(r->y_name));
 }
 
 /* The extremes of several ranks. */

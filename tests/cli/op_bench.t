@@ -80,6 +80,14 @@ if shutil.which("gnuplot"):
         gm.ok(ran.code == 0 and not ran.err and "<svg" in open("p.svg").read() and "bench copy" in open("p.svg").read(), f"--plot draws an SVG{again}", ran)
     ran = gm.run("bench copy flip --device cpu --threads 1 -q --host-memory 30M --plot - --csv r.csv --force")
     gm.ok(ran.code == 0 and ran.out.startswith("<?xml") and ran.out.rstrip().endswith("</svg>"), "--plot - writes it to standard output, bars and curves", ran)
+    gm.run("bench copy --shapes 64K,128K,256K --device cpu --threads 1 -q --json p.json")
+    for words in ("", "copy"):
+        ran = gm.run(f"bench plot p.json {words} --plot - --device cpu")
+        gm.ok(ran.code == 0 and "<svg" in ran.out and "bench copy" in ran.out, f"bench plot p.json {words}", ran)
+    for words, code, pattern in (("p.json flip --plot x.svg", 4, "no results"), ("p.json", 2, "expects a file of bench --json, and --plot"),
+                                 ("p.svg --plot x.svg", 3, "p.svg.*JSON"), ("p.json --plot x.svg --csv x.csv", 2, "takes no --csv")):
+        ran = gm.run(f"bench plot {words} --device cpu")
+        gm.ok(not gm.faults_of_refusal(ran, code, pattern) and not os.path.exists("x.svg"), f"refused: bench plot {words}", ran)
     with open("mine.svg", "w") as file:
         file.write("<svg/>")
     ran = gm.run(f"{PLOT} mine.svg")

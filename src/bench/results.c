@@ -1,0 +1,100 @@
+/* Results of bench, read again; and their picture. */
+#include "src/bench/results.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int gm_results_load(const char *file, json_t **root)
+{
+    json_error_t error;
+    *root = json_load_file(file, 0, &error);
+    if (!*root && error.line <= 0)
+        return gm_fail(GM_EINPUT, "%s", error.text); /* names the file */
+    if (!*root)
+        return gm_fail(GM_EINPUT, "%s: is no JSON: line %d: %s", file, error.line, error.text);
+    const char *schema = json_string_value(json_object_get(*root, "schema"));
+    if (!schema || strcmp(schema, "gpumem.bench/1") != 0 || !json_is_array(json_object_get(*root, "rows")))
+        return gm_fail(GM_EINPUT, "%s: holds no results of bench, expected a file of bench --json", file);
+    return GM_OK;
+}
+
+const char *gm_results_text(const json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    return text ? text : "";
+}
+
+double gm_results_number(const json_t *row, const char *key)
+{
+    return json_number_value(json_object_get(row, key)); /* 0: not a number */
+}
+
+/* NULL for "". */
+static const char *name_of(const json_t *row, const char *key)
+{
+    const char *text = gm_results_text(row, key);
+    return *text ? text : NULL;
+}
+
+static void copy_text(char *to, const json_t *row, const char *key)
+{
+    snprintf(to, GM_BENCH_TEXT, "%s", gm_results_text(row, key));
+}
+
+/* The row of this JSON. Its texts belong to the JSON; its rates are in its unit. */
+static gm_bench_row row_of(const json_t *from)
+{
+    const json_t *old = json_object_get(from, "old"), *ranks = json_object_get(from, "ranks");
+    const char *cold = gm_bench_cache_name(GM_CACHE_COLD);
+    double rate = gm_results_number(from, "rate");
+    gm_bench_row row = {.test = gm_results_text(from, "test"),
+                        .cache = strcmp(gm_results_text(from, "cache"), cold) == 0 ? GM_CACHE_COLD : GM_CACHE_WARM,
+                        .timing = {.median = rate > 0 ? 1 / rate : 0},
+                        .work = 1,
+                        .unit = {gm_results_text(from, "unit"), 1, 0},
+                        .measured = gm_results_number(from, "limit"),
+                        .measured_of = gm_results_text(from, "limit_by"),
+                        .panel = name_of(from, "panel"),
+                        .x = gm_results_number(from, "x"),
+                        .y = gm_results_number(from, "y"),
+                        .x_name = name_of(from, "x_name"),
+                        .y_name = name_of(from, "y_name"),
+                        .ranks = (int)gm_results_number(ranks, "count"),
+                        .published = {gm_results_number(old, "rate"), -1, -1}};
+    copy_text(row.variant, from, "variant");
+    copy_text(row.kernel, from, "kernel");
+    copy_text(row.shape, from, "shape");
+    if (row.ranks > 1) {
+        row.slowest = 1 / gm_results_number(ranks, "rate_min");
+        row.fastest = 1 / gm_results_number(ranks, "rate_max");
+    }
+    return row;
+}
+
+static int is_wanted(const json_t *row, const char *const *tests, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(gm_results_text(row, "test"), tests[i]) == 0)
+            return 1;
+    return count == 0;
+}
+
+int gm_bench_draw(gm_bench *bench, const char *file, const char *const *tests, int count)
+{
+    json_t *root = NULL, *row;
+    size_t i;
+    int status = gm_results_load(file, &root);
+    if (!status) {
+        snprintf(bench->job->info.name, sizeof bench->job->info.name, "%s",
+                 gm_results_text(json_object_get(root, "device"), "name"));
+        json_array_foreach (json_object_get(root, "rows"), i, row) {
+            gm_bench_row one = row_of(row);
+            if (!status && is_wanted(row, tests, count))
+                status = gm_bench_keep(bench, &one);
+        }
+    }
+    if (!status)
+        status = gm_bench_plot_write(bench, &bench->plot);
+    json_decref(root);
+    return status;
+}
