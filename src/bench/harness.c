@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 5,      /* in a batch: its launches must not exceed those that a queue takes without blocking the host */
+    ROUNDS = 5,      /* in a batch, at most */
+    HELD = 24,       /* repetitions of a batch: a queue that is held takes no more events without blocking the host */
     LEAST = 5,       /* repetitions for median and spread */
     MOST = 2000,     /* repetitions of a case */
     MOST_CALLS = 16, /* in a repetition */
@@ -242,20 +243,20 @@ static int repeat(gm_bench *bench, const gm_bench_case *cases, int count, int fl
                   batch_run *run)
 {
     double from = gm_clock(), most = timing_s[bench->ops->unified][bench->is_brief];
-    int status = GM_OK;
+    int status = GM_OK, rounds = (int)gm_min(ROUNDS, HELD / count);
     for (int done = 0, going = 1; going && !status;) {
         status = gm_stop_status();
         if (!status)
-            status = run(bench, cases, count, flush, timings, ROUNDS, done);
+            status = run(bench, cases, count, flush, timings, rounds, done);
         if (status)
             break;
-        done += ROUNDS;
-        going = 0;
+        done += rounds;
+        going = done < LEAST;
         for (int s = 0; s < count; s++) {
             gm_bench_summarize(&bench->seconds[s * MOST], done, &timings[s]);
             going |= timings[s].spread >= steady_spread;
         }
-        going = going && done + ROUNDS <= MOST && gm_clock() - from < most;
+        going = going && done + rounds <= MOST && (done < LEAST || gm_clock() - from < most);
     }
     return status;
 }

@@ -17,8 +17,7 @@ STOPPED = 75
 with open(os.path.join(gm.SOURCE, "src/bench/benches.def")) as file:
     text = file.read()
 tests = re.findall(r'^GM_BENCH\("(\w+)", \w+, (NULL|"[^"]*"), "([^"]*)",', text, re.MULTILINE)
-sources = {name[:-2] for name in os.listdir(os.path.join(gm.SOURCE, "src/bench/lab")) if name.endswith(".c")}
-lab = [name for name, argument, _ in tests if name in sources]
+lab = [name for name, argument, _ in tests if name not in ("matmul", "copy", "reduce", "normalize", "histogram", "transpose", "flip", "gather", "file")]
 gm.ok("global" in lab, "the laboratory has tests", lab)
 
 # The experiments by the letter of their text and the number of their section. E1, to find devices, is of info.

@@ -12,7 +12,7 @@
 
 enum { UNIT = 1 << 20, CASES = 24, MOST_BLOCKS = 256, LINE = 128 /* bytes between places of a chain */ };
 enum { L1_WINDOW = 64 << 10, L2_WINDOW = 128 << 10, NEAR = 8 << 10 /* bytes of a chain in L1 */ };
-static const int64_t far = 512 << 20, far_chain = 256 << 20, l2_chain = 8 << 20;
+static const int64_t far = 512 << 20, far_chain = 256 << 20, l2_chain = 1 << 20;
 static const int64_t host_sizes[] = {32 << 20, 1 << 20}; /* all systems can pin the smaller one */
 static const double sm_width = 128;                      /* bytes per clock */
 
@@ -290,7 +290,8 @@ static int add_latencies(memories *m)
     if (!status && bench->measure->flush)
         status = bench->measure->flush(bench->queue, bench->flush, bench->flush_bytes);
     if (!status && bench->measure->window)
-        status = add_chain(m, "L2", GM_SPACE_GLOBAL, power_of_two(gm_min(size / 8, l2_chain)), LINE, 1024, NULL);
+        status = add_chain(m, "L2", GM_SPACE_GLOBAL, power_of_two(gm_min(size / 8, l2_chain)), LINE, 8192,
+                           NULL); /* all of it in a call */
     if (!status)
         status = add_chain(m, "L1", GM_SPACE_L1, NEAR, LINE, steps, NULL);
     if (status || !bench->measure->window)
