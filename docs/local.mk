@@ -4,4 +4,25 @@ dist_doc_DATA += \
 	docs/accuracy.md \
 	docs/before_after.gnuplot \
 	docs/design.md \
+	docs/laboratory.md \
 	docs/performance.md
+
+# The pictures of laboratory.md, which is beside their folder.
+laboratorydir = $(docdir)/laboratory
+dist_laboratory_DATA = \
+	docs/laboratory/atomics.svg \
+	docs/laboratory/cache.svg \
+	docs/laboratory/gather.svg \
+	docs/laboratory/global.svg \
+	docs/laboratory/launch.svg \
+	docs/laboratory/layout.svg \
+	docs/laboratory/math.svg \
+	docs/laboratory/matmul.svg \
+	docs/laboratory/memory.svg \
+	docs/laboratory/normalize.svg \
+	docs/laboratory/occupancy.svg \
+	docs/laboratory/overlap.svg \
+	docs/laboratory/reduce.svg \
+	docs/laboratory/shared.svg \
+	docs/laboratory/transfer.svg \
+	docs/laboratory/transpose.svg
