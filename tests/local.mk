@@ -99,6 +99,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/real_files.t \
 	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
+	tests/cli/sass.t \
 	tests/cli/shares.t \
 	tests/cli/signals.t \
 	tests/cli/refusals.t \

@@ -1,0 +1,54 @@
+#!/usr/bin/env -S python3 -B
+"""Kernels are what their rows of bench say: the instructions that a row is about are in its machine code, as often as its loop has them."""
+import collections
+import re
+import shutil
+import subprocess
+
+import gm
+
+# Kernel, instructions and their numbers (None: some), instructions that must not be there.
+KERNELS = [
+    *((f"_Z10read_wordsILi{width}EEvjjiPj", {load: 16}, ()) for width, load in ((1, "LDS.U8"), (2, "LDS.U16"), (4, "LDS"), (8, "LDS.64"), (16, "LDS.128"))),
+    *((f"_Z4walkI{kind}L13gm_walk_order0EEvPKT_PS{other}_jjjj", {f"LDG.E{width}": 1, f"STG.E{width}": 1}, ())
+      for kind, other, width in (("h", 1, ".U8"), ("t", 1, ".U16"), ("j", 1, ""), ("f", 1, ""), ("d", 1, ".64"), ("5uint4", 2, ".128"))),
+    ("_Z14transpose_tileILi0EEvPKjPjl", {"STS": 4, "LDS": 4}, ()),
+    ("_Z15transpose_naivePKjPjl", {"LDG.E": 4, "STG.E": 4}, ("STS", "LDS")),
+    *((f"_Z12swap_alignedI{kind}Ev7swap_of", {"LDG.E.128.CONSTANT": None, "LDS.128": None, "STG.E.128": None}, ("LDG.E", "STG.E")) for kind in "htjm"),
+    ("_Z11visit_itemsI14all_of_structsI6fieldsEEvPKvPvl", {"LDG.E": 8, "STG.E": 8}, ("LDG.E.128",)),
+    ("_Z11visit_itemsI14all_of_structsI14aligned_fieldsEEvPKvPvl", {"LDG.E.128": 2, "STG.E.128": 2}, ("LDG.E",)),
+    ("_Z14lengths_stagedPK6float4Pf", {"LDG.E.128": 3, "STS.128": 3, "LDS": 12}, ("LDG.E",)),
+    ("_Z4loadILb0ELb0EEvPKjPjlll", {"LDG.E.STRONG.SM": 8}, ("LDG.E.STRONG.GPU",)),
+    ("_Z4loadILb1ELb0EEvPKjPjlll", {"LDG.E.STRONG.GPU": 8}, ("LDG.E.STRONG.SM",)),
+    ("_Z8add_eachIjEvPKjljPT_S3_", {"REDG.E.ADD.STRONG.GPU": 1}, ("REDUX.SUM", "ATOMS.ADD")),
+    ("_Z9add_warpsPKjljPjS1_", {"REDUX.SUM": 1, "REDG.E.ADD.STRONG.GPU": 1}, ()),
+    ("_Z10read_localPK5uint4Pjil", {"STL.128": 16, "LDL.128": None}, ()),
+    ("_Z13follow_shared13gm_chase_call", {"LDS": None}, ("LDL",)),
+    ("_Z6chainsI3FmaEvPKNT_4typeEPS2_llS2_S2_", {"FFMA": None}, ("FMUL",)),
+    ("_Z6chainsI7FastSinEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.SIN": None}, ()),
+    ("_Z6chainsI7FastExpEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.EX2": None}, ()),
+    ("_Z6chainsI6FmaF64EvPKNT_4typeEPS2_llS2_S2_", {"DFMA": None}, ()),
+]
+
+tool = shutil.which("cuobjdump")
+if not tool:
+    gm.skip_all("no cuobjdump")
+names = [name for name, *_ in KERNELS]
+said = subprocess.run([tool, "-sass", "-fun", ",".join(names), gm.PROGRAM], capture_output=True, text=True)
+found, architectures, kernel = collections.defaultdict(collections.Counter), set(), None
+for line in said.stdout.splitlines():
+    if match := re.search(r"arch = sm_(\d+)", line):
+        architecture = match[1]
+    elif match := re.search(r"Function : (\S+)", line):
+        kernel = match[1]
+    elif kernel and (match := re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", line)):
+        found[architecture, kernel][match[1]] += 1
+        architectures.add(architecture)
+if "90" not in {one[:2] for one in architectures}:
+    gm.skip_all("the program has no code for sm_90")
+for name, wanted, unwanted in KERNELS:
+    code = next((code for (architecture, kernel), code in found.items() if kernel == name and architecture[:2] == "90"), None)
+    if gm.ok(code is not None, f"{name}: it is there"):
+        gm.ok(all(code[one] == count if count else code[one] > 0 for one, count in wanted.items()), f"{name}: {' '.join(wanted)}", dict(code))
+        gm.ok(not any(code[one] for one in unwanted), f"{name}: no {' '.join(unwanted) or '-'}", dict(code))
+gm.done()
