@@ -215,8 +215,9 @@ typedef struct gm_bench_sample {
     double *exact;      /* [rows][cols] */
 } gm_bench_sample;
 
-/* All elements up to 1024 x 1024; of a larger C the elements in both a sampled row and a sampled column, one row and
- * one column of each of 64 equal parts. The caller frees the sample, also after a failure. */
+/* All elements up to 1024 x 1024; of a larger C, or where all tests run, the elements in both a sampled row and a
+ * sampled column, one row and one column of each of 64 equal parts. The caller frees the sample, also after a failure.
+ */
 int gm_bench_sample_make(gm_bench *bench, gm_dtype type, int64_t m, int64_t n, int64_t k, uint64_t key_a,
                          uint64_t key_b, gm_bench_sample *sample);
 void gm_bench_sample_free(gm_bench_sample *sample);

@@ -120,7 +120,7 @@ int gm_bench_sample_make(gm_bench *bench, gm_dtype type, int64_t m, int64_t n, i
                          uint64_t key_b, gm_bench_sample *sample)
 {
     void *a = NULL, *b = NULL, *exact = NULL;
-    int all = m <= WHOLE && n <= WHOLE;
+    int all = m <= WHOLE && n <= WHOLE && !bench->is_brief;
     *sample = (gm_bench_sample){.m = m, .n = n, .k = k};
     sample->rows = choose(m, all, key_a + key_b, &sample->row);
     sample->cols = choose(n, all, key_a - key_b, &sample->col);
