@@ -1,5 +1,6 @@
 /* bench.h - the harness of the tests of bench: timing, data, and a table of results. All ranks run the same tests, each
- * on its device; gm_bench_time() and gm_bench_add() are collective, and nothing else that a test calls. Functions
+ * on its device; gm_bench_time(), gm_bench_time_by_clock() and gm_bench_add() are collective, and nothing
+ * else that a test calls, but for mpi, which measures the ranks themselves. Functions
  * return a gm_status.
  *
  *   op.c        the operation: chooses the tests and runs them
@@ -23,6 +24,9 @@
 
 #include "kernels/bench/measure.h"
 #include "src/job.h"
+
+/* A case that touches as many times the cache replaces the contents of the cache. */
+enum { GM_BENCH_SEVERAL = 4 };
 
 enum { GM_BENCH_CASES = 8, GM_BENCH_TEXT = 48, GM_BENCH_STAGING = 64 << 20, GM_BENCH_SIZES = 16 };
 
@@ -58,6 +62,9 @@ typedef struct gm_bench_unit {
 extern const gm_bench_unit gm_bench_unit_flops, gm_bench_unit_bytes; /* Tflop/s, GB/s */
 extern const gm_bench_unit gm_bench_unit_ops, gm_bench_unit_calls;   /* Gop/s, thousands of calls a second */
 extern const gm_bench_unit gm_bench_unit_latency;                    /* ns */
+
+/* Is a unit of this name one of time? */
+int gm_bench_unit_is_time(const char *name);
 
 /* Published figures of the same work, in base units. rate 0: none. An error of -1: not published. */
 typedef struct gm_bench_published {

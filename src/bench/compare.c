@@ -46,12 +46,6 @@ static void print_line(const json_t *row, double old, double new, double noise, 
            cell(row, "unit", text[KEYS]), change, least, verdict);
 }
 
-/* Is less better? */
-static int is_time(const json_t *row)
-{
-    return strcmp(gm_results_text(row, "unit"), gm_bench_unit_latency.name) == 0;
-}
-
 /* Returns whether the work has become slower. */
 static int compare_row(const json_t *old, const json_t *new)
 {
@@ -62,7 +56,7 @@ static int compare_row(const json_t *old, const json_t *new)
         print_line(new, before, now, noise, old ? "not comparable" : "new");
         return 0;
     }
-    double change = is_time(new) ? before / now - 1 : now / before - 1;
+    double change = gm_bench_unit_is_time(gm_results_text(new, "unit")) ? before / now - 1 : now / before - 1;
     print_line(new, before, now, noise, change < -noise ? "slower" : change > noise ? "faster" : "the same");
     return change < -noise;
 }

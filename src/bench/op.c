@@ -7,6 +7,7 @@
 #include "src/operation.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct {
     const char *name;
@@ -186,11 +187,20 @@ static int compare_all(gm_run *run)
 static int draw(gm_bench *bench)
 {
     const gm_options *o = bench->job->options;
-    int status = gm_bench_files_open(bench);
+    gm_file_list sources = {0};
+    struct stat info;
+    int status = gm_file_list_begin(&sources, o->operands[1]);
+    if (!status && stat(o->operands[1], &info) == 0)
+        status = gm_file_list_add(&sources, GM_FILE_INPUT, (uint64_t)info.st_dev, (uint64_t)info.st_ino);
+    if (!status)
+        status = gm_bench_files_open(bench);
+    if (!status)
+        status = gm_bench_files_check(bench, &sources);
     if (!status)
         status = gm_bench_draw(bench, o->operands[1], o->operands + 2, o->operand_count - 2);
     gm_bench_files_close(bench);
     gm_bench_close(bench);
+    gm_file_list_free(&sources);
     return status;
 }
 

@@ -38,35 +38,57 @@ static const char *name_of(const json_t *row, const char *key)
 
 static void copy_text(char *to, const json_t *row, const char *key)
 {
-    snprintf(to, GM_BENCH_TEXT, "%s", gm_results_text(row, key));
+    const char *text = gm_results_text(row, key);
+    size_t length = strnlen(text, GM_BENCH_TEXT - 1);
+    while (length > 0 && (text[length] & 0xc0) == 0x80) /* not within a character of UTF-8 */
+        length--;
+    snprintf(to, GM_BENCH_TEXT, "%.*s", (int)length, text);
 }
 
-/* The row of this JSON. Its texts belong to the JSON; its rates are in its unit. */
+/* A figure as bench writes them; others are none, and would not fit an axis. */
+static double figure_of(const json_t *row, const char *key)
+{
+    double figure = gm_results_number(row, key);
+    return figure >= 1e-30 && figure <= 1e30 ? figure : 0;
+}
+
+/* Work per second of a figure in a unit. */
+static double rate_of(const gm_bench_unit *unit, double figure)
+{
+    return unit->is_time && figure > 0 ? 1 / figure : figure;
+}
+
+/* The row of this JSON. Its texts belong to the JSON; units have the scale 1. */
 static gm_bench_row row_of(const json_t *from)
 {
     const json_t *old = json_object_get(from, "old"), *ranks = json_object_get(from, "ranks");
     const char *cold = gm_bench_cache_name(GM_CACHE_COLD);
-    double rate = gm_results_number(from, "rate");
+    const gm_bench_unit unit = {gm_results_text(from, "unit"), 1, gm_bench_unit_is_time(gm_results_text(from, "unit"))};
+    double rate = rate_of(&unit, figure_of(from, "rate")), limit = rate_of(&unit, figure_of(from, "limit"));
+    int is_computed = strcmp(gm_results_text(from, "limit_by"), "computed") == 0;
     gm_bench_row row = {.test = gm_results_text(from, "test"),
                         .cache = strcmp(gm_results_text(from, "cache"), cold) == 0 ? GM_CACHE_COLD : GM_CACHE_WARM,
                         .timing = {.median = rate > 0 ? 1 / rate : 0},
                         .work = 1,
-                        .unit = {gm_results_text(from, "unit"), 1, 0},
-                        .measured = gm_results_number(from, "limit"),
+                        .unit = unit,
+                        .computed = is_computed ? limit : 0,
+                        .measured = is_computed ? 0 : limit,
                         .measured_of = gm_results_text(from, "limit_by"),
                         .panel = name_of(from, "panel"),
-                        .x = gm_results_number(from, "x"),
-                        .y = gm_results_number(from, "y"),
+                        .x = figure_of(from, "x"),
+                        .y = figure_of(from, "y"),
                         .x_name = name_of(from, "x_name"),
                         .y_name = name_of(from, "y_name"),
-                        .ranks = (int)gm_results_number(ranks, "count"),
-                        .published = {gm_results_number(old, "rate"), -1, -1}};
+                        .ranks = gm_results_number(ranks, "count") > 1 ? 2 : 1, /* or more */
+                        .published = {rate_of(&unit, figure_of(old, "rate")), -1, -1}};
     copy_text(row.variant, from, "variant");
     copy_text(row.kernel, from, "kernel");
     copy_text(row.shape, from, "shape");
     if (row.ranks > 1) {
-        row.slowest = 1 / gm_results_number(ranks, "rate_min");
-        row.fastest = 1 / gm_results_number(ranks, "rate_max");
+        double least = rate_of(&unit, figure_of(ranks, "rate_min")),
+               most = rate_of(&unit, figure_of(ranks, "rate_max"));
+        row.slowest = least > 0 ? 1 / least : row.timing.median;
+        row.fastest = most > 0 ? 1 / most : row.timing.median;
     }
     return row;
 }

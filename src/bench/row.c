@@ -2,10 +2,16 @@
 #include "src/bench/bench.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const gm_bench_unit gm_bench_unit_flops = {"Tflop/s", 1e12, 0}, gm_bench_unit_bytes = {"GB/s", 1e9, 0},
                     gm_bench_unit_ops = {"Gop/s", 1e9, 0}, gm_bench_unit_calls = {"1000/s", 1e3, 0},
                     gm_bench_unit_latency = {"ns", 1e-9, 1};
+
+int gm_bench_unit_is_time(const char *name)
+{
+    return strcmp(name, gm_bench_unit_latency.name) == 0;
+}
 
 static const double most_of_limit = 1.02; /* of a rate: clocks and times are not exact */
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { SEVERAL = 4 }; /* times the cache: a case that touches as much replaces the contents of the cache */
-
 static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int *count)
 {
     const char *text = bench->job->options->shapes;
@@ -60,7 +58,7 @@ int gm_bench_each_size(gm_bench *bench, int64_t unit, const int64_t *defaults, i
 int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t case_bytes,
                           gm_bench_cache caches[GM_CACHE_STATES])
 {
-    int count = 0, by_size = case_bytes >= SEVERAL * bench->cache_bytes;
+    int count = 0, by_size = case_bytes >= GM_BENCH_SEVERAL * bench->cache_bytes;
     if (buffer_bytes <= bench->cache_bytes)
         caches[count++] = (gm_bench_cache){GM_CACHE_WARM, 0};
     if (count > 0 && bench->is_brief && bench->ops->unified) /* the caches of a processor take long to flush */

@@ -63,6 +63,15 @@ if shutil.which("gnuplot"):
 else:
     gm.skip("pictures", "no gnuplot")
 
+# --- Sizes, memory ---
+
+for size in ("192K", "65600K"): # no powers of two
+    ran = gm.run(f"bench global --device cpu --threads 2 -q --shapes {size}", limit=120)
+    gm.ok(ran.code == 0 and " random " in ran.out, f"bench global --shapes {size}: each element is right", ran)
+for name in ("atomics", "math", "memory"):
+    ran = gm.run(f"bench {name} --device cpu --threads 2 -q --host-memory 1M", limit=120)
+    gm.ok(ran.code == 0 and not ran.errors, f"bench {name} with little memory", ran)
+
 # --- Several ranks, signals, refusals ---
 
 ran = gm.run("bench global --shapes 64K --device cpu --threads 1 --json r.json", 2, 120)
@@ -82,7 +91,7 @@ for ranks in (1, 2):
     gm.ok(good and ran.seconds < SOON + SLACK * (ranks > 1 or os.cpu_count() < 4) and gm.state() == before,
           f"SIGTERM in bench global, {ranks} ranks: exit {STOPPED} soon, no file", ran, *gm.difference(before, gm.state()))
 
-for arguments, code, pattern in (("bench global --shapes 1K", 2, "--shapes '1K'.*bench global.*at least"), ("bench global --shapes 1M,x", 2, "--shapes"),
+for arguments, code, pattern in (("bench global --shapes 1K", 2, "--shapes '1K'.*bench global.*at least"), ("bench global --shapes 1M,x", 2, "--shapes"), ("bench cache memory --shapes 1M", 2, "exactly one test"),
                                  ("bench globe", 2, "'globe'.*--list"), ("bench global copy --shapes 1M", 2, "exactly one test")):
     ran = gm.run(f"{arguments} --device cpu")
     gm.ok(ran.code == code and len(ran.errors) == 1 and re.search(pattern, ran.errors[0]), f"refused: {arguments}", ran)

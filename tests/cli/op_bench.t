@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import xml.etree.ElementTree
 
 import gm
 
@@ -84,10 +85,16 @@ if shutil.which("gnuplot"):
     for words in ("", "copy"):
         ran = gm.run(f"bench plot p.json {words} --plot - --device cpu")
         gm.ok(ran.code == 0 and "<svg" in ran.out and "bench copy" in ran.out, f"bench plot p.json {words}", ran)
-    for words, code, pattern in (("p.json flip --plot x.svg", 4, "no results"), ("p.json", 2, "expects a file of bench --json, and --plot"),
+    for words, code, pattern in (("p.json flip --plot x.svg", 4, "no results"), ("p.json --plot p.json --force", 4, "p.json.*input"), ("p.json", 2, "expects a file of bench --json, and --plot"),
                                  ("p.svg --plot x.svg", 3, "p.svg.*JSON"), ("p.json --plot x.svg --csv x.csv", 2, "takes no --csv")):
         ran = gm.run(f"bench plot {words} --device cpu")
         gm.ok(not gm.faults_of_refusal(ran, code, pattern) and not os.path.exists("x.svg"), f"refused: bench plot {words}", ran)
+    hostile = "`touch pwned`", 'x"\n!touch pwned\n#'
+    with open("hostile.json", "w") as file:
+        json.dump({"schema": "gpumem.bench/1", "device": {"name": hostile[0]}, "rows": [
+            {"test": text, "variant": 40 * "é", "unit": text, "rate": rate, "x": 2, "x_name": text, "panel": text} for text in hostile for rate in (1e308, 1, -1)]}, file)
+    ran = gm.run("bench plot hostile.json --plot h.svg --device cpu", limit=30)
+    gm.ok(ran.code == 0 and not os.path.exists("pwned") and xml.etree.ElementTree.parse("h.svg"), "bench plot: texts are texts, and figures out of range are none", ran)
     with open("mine.svg", "w") as file:
         file.write("<svg/>")
     ran = gm.run(f"{PLOT} mine.svg")

@@ -1,6 +1,6 @@
 /* file.h - the parts of the test file of bench: transfers (file.c), reading (file_read.c), writing (file_write.c). */
-#ifndef GM_SRC_BENCH_FILE_H
-#define GM_SRC_BENCH_FILE_H
+#ifndef GM_SRC_BENCH_FILE_FILE_H
+#define GM_SRC_BENCH_FILE_FILE_H
 
 #include "io/describe/describe.h"
 #include "src/bench/bench.h"

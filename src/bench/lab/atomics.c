@@ -164,7 +164,7 @@ static gm_lab_case *add(sums *s, const char *name, int64_t count)
                        .work = (double)count,
                        .unit = &gm_bench_unit_ops,
                        .cache = cache,
-                       .computed = gm_bench_memory_limit(bench, cache) / 4,
+                       .computed = gm_lab_memory_limit(bench, 4 * count) / 4,
                        .limit = 1,
                        .panel = "sum"};
     snprintf(c->variant, sizeof c->variant, "%s", name);
@@ -210,6 +210,8 @@ static int measure_size(gm_bench *bench, int64_t size)
 int gm_bench_atomics(gm_bench *bench)
 {
     int64_t size = gm_max(gm_min(gm_lab_size(bench), wanted), UNIT);
+    if (3 * (int64_t)UNIT > gm_bench_room(bench))
+        return gm_bench_skip(bench, "too little of its memory is free");
     return bench->measure->atomics && bench->measure->read ? gm_bench_each_size(bench, UNIT, &size, 1, measure_size)
                                                            : gm_bench_skip(bench, NULL);
 }

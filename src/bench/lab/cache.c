@@ -12,7 +12,6 @@
 
 enum { UNIT = 1 << 20, SAMPLES = 32, MOST_BLOCKS = 256, BLOCKS_OF_4 = 4 /* on a multiprocessor */, PART = 1 << 16 };
 static const int64_t own_traffic = 32 << 20 /* bytes that a block reads */, shared_traffic = INT64_C(1) << 30;
-static const double l1_width = 128; /* bytes per clock of a multiprocessor, of L1 hits */
 
 typedef struct windows {
     gm_bench_pair pair;
@@ -140,9 +139,7 @@ static void add_loads(windows *w)
     gm_lab_case *c = add(w, "read", "", 0, (double)w->pair.size);
     snprintf(c->variant, sizeof c->variant, "read");
     c->run = run_read;
-    int64_t words = w->pair.size / (int64_t)sizeof(uint32_t), power = 1;
-    while (2 * power <= words)
-        power *= 2;
+    int64_t words = w->pair.size / (int64_t)sizeof(uint32_t), power = gm_lab_power_of_two(words);
     for (int i = 0; i < 2 * (int)(sizeof orders / sizeof orders[0]); i++) {
         int64_t count = ((orders[i / 2].is_random ? power : words - orders[i / 2].base) / orders[i / 2].stride) /
                         GM_LOAD_TILE * GM_LOAD_TILE;
@@ -162,7 +159,7 @@ static void add_loads(windows *w)
     }
     for (int i = 0; i < w->count; i++) {
         w->cases[i].cache = cache;
-        w->cases[i].computed = gm_bench_memory_limit(bench, cache);
+        w->cases[i].computed = gm_lab_memory_limit(bench, w->pair.size);
         w->cases[i].panel = "loads";
         snprintf(w->cases[i].shape, sizeof w->cases[i].shape, "%s", gm_size_format(w->pair.size, size));
     }
@@ -173,7 +170,7 @@ static void add_window(windows *w, int past_l1, int is_own, int64_t window)
 {
     const gm_bench *bench = w->pair.bench;
     const gm_device_info *info = &bench->job->info;
-    int64_t units = gm_min(info->multiprocessors, MOST_BLOCKS), passes = own_traffic / window | 1;
+    int64_t units = gm_max(gm_min(info->multiprocessors, MOST_BLOCKS), 1), passes = own_traffic / window | 1;
     gm_window_call *call = &w->calls[w->count].window;
     char size[GM_SIZE_TEXT];
     /* An odd number of blocks: each of them reads other chunks in the next pass, so L1 does not help for long. */
@@ -192,7 +189,7 @@ static void add_window(windows *w, int past_l1, int is_own, int64_t window)
     gm_lab_case *c = add(w, "window", is_own ? "own" : "common", past_l1, work);
     c->run = run_window;
     c->check = check_window;
-    c->computed = l1_width * (double)info->clock_hz * info->multiprocessors;
+    c->computed = gm_lab_l1_limit(bench);
     c->panel = is_own ? "a window for each block" : "a window for all blocks";
     c->x = (double)window;
     c->x_name = "window, bytes";

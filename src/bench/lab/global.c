@@ -70,17 +70,19 @@ static int check_walk(const gm_lab_case *self, double *max_error, double *mean_e
     return status;
 }
 
-/* Adds a case whose limit is the copy. The elements that fit the buffers are visited: a power of two. */
+/* Adds a case whose limit is the copy. The elements that fit the buffers are visited; at random a power of two. */
 static gm_lab_case *add(walks *w, const char *variant, gm_walk_order order, gm_walk_type type, int64_t base,
                         int64_t stride)
 {
     const gm_bench *bench = w->pair.bench;
     int64_t bytes = gm_walk_bytes(type), reach = order == GM_WALK_HALF_IDLE ? 2 * stride : stride;
-    int64_t count = gm_min(w->pair.size / bytes, UINT32_MAX / 2) / reach; /* places have 32 bits */
+    int64_t count = gm_min(w->pair.size / bytes, INT64_C(1) << 31) / reach; /* places have 32 bits */
     gm_cache_state cache = gm_lab_cache(bench, 2 * w->pair.size);
     char size[GM_SIZE_TEXT];
     if (base > 0)
         count -= gm_ceil_div(base, reach) + 1;
+    if (order == GM_WALK_RANDOM)
+        count = gm_lab_power_of_two(count);
     gm_walk_call *call = &w->calls[w->count];
     gm_lab_case *c = &w->cases[w->count++];
     *call = (gm_walk_call){.order = order,
@@ -99,7 +101,7 @@ static gm_lab_case *add(walks *w, const char *variant, gm_walk_order order, gm_w
                        .work = 2.0 * (double)(count * bytes),
                        .unit = &gm_bench_unit_bytes,
                        .cache = cache,
-                       .computed = gm_bench_memory_limit(bench, cache),
+                       .computed = gm_lab_memory_limit(bench, 2 * w->pair.size),
                        .limit = 1};
     snprintf(c->variant, sizeof c->variant, "%s", variant);
     snprintf(c->shape, sizeof c->shape, "%s %s", type_names[type], gm_size_format(count * bytes, size));

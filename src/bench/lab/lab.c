@@ -3,7 +3,6 @@
 #include "base/stop.h"
 #include "src/bench/lab/lab.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CHECKED = 1 << 16 }; /* bytes that are compared together */
@@ -106,6 +105,8 @@ int gm_lab_one_size(gm_bench *bench, int64_t unit, int (*measure)(gm_bench *benc
 {
     const char *shapes = bench->job->options->shapes;
     int64_t size = gm_lab_size(bench);
+    if (size < unit)
+        return gm_bench_skip(bench, "too little of its memory is free");
     return shapes && strchr(shapes, ',')
                ? gm_fail(GM_EUSAGE, "--shapes '%s': bench %s takes one size", shapes, bench->test)
                : gm_bench_each_size(bench, unit, &size, 1, measure);
@@ -114,6 +115,24 @@ int gm_lab_one_size(gm_bench *bench, int64_t unit, int (*measure)(gm_bench *benc
 gm_cache_state gm_lab_cache(const gm_bench *bench, int64_t bytes)
 {
     return bytes > bench->cache_bytes ? GM_CACHE_COLD : GM_CACHE_WARM;
+}
+
+double gm_lab_memory_limit(const gm_bench *bench, int64_t bytes)
+{
+    return bytes >= GM_BENCH_SEVERAL * bench->cache_bytes ? bench->job->info.memory_limit : 0;
+}
+
+double gm_lab_l1_limit(const gm_bench *bench)
+{
+    return 128.0 * (double)bench->job->info.clock_hz * bench->job->info.multiprocessors;
+}
+
+int64_t gm_lab_power_of_two(int64_t most)
+{
+    int64_t power = 1;
+    while (2 * power <= most)
+        power *= 2;
+    return power;
 }
 
 int gm_lab_expect(gm_bench *bench, const gm_lab_case *self, const void *src, const void *right, int64_t bytes,

@@ -27,7 +27,7 @@ typedef struct gm_lab_case {
     const void *call; /* of this case */
     double work;      /* of one call, in base units */
     const gm_bench_unit *unit;
-    gm_lab_clock clock; /* the same for all cases of a call of gm_lab_measure() */
+    gm_lab_clock clock; /* GM_LAB_EVENTS unless set; the same for all cases of a call of gm_lab_measure() */
     gm_cache_state cache;
     double computed;  /* limit, work per second; 0: none */
     int limit;        /* the case whose rate is the limit: 1 + its index among those before this one; 0: none */
@@ -51,6 +51,17 @@ int gm_lab_one_size(gm_bench *bench, int64_t unit, int (*measure)(gm_bench *benc
 
 /* The cache state of a case that touches these bytes again and again. */
 gm_cache_state gm_lab_cache(const gm_bench *bench, int64_t bytes);
+
+/* The computed limit of memory, bytes per second, for a case that touches these bytes again and again: none if a part
+ * of them may come from the caches. */
+double gm_lab_memory_limit(const gm_bench *bench, int64_t bytes);
+
+/* The computed limit of the L1 caches, which the banks of shared memory have as well, bytes per second: 128 bytes a
+ * clock of each multiprocessor. 0: unknown. */
+double gm_lab_l1_limit(const gm_bench *bench);
+
+/* The largest power of two that is not above `most`, 1 or more. */
+int64_t gm_lab_power_of_two(int64_t most);
 
 /* Compares a result: [bytes] at src, device memory, must be equal to right. what: names it in the error message.
  * GM_ECHECK.

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { SAMPLES = 48, ROW = 4096 /* bytes */, ITEM = 48 /* bytes of an item at most */, SEVERAL = 4 };
+enum { SAMPLES = 48, ROW = 4096 /* bytes */, ITEM = 48 /* bytes of an item at most */ };
 
 /* Where an item lies: in pieces of some bytes, which lie together, or in an array for each. */
 typedef struct place {
@@ -116,7 +116,7 @@ static void make_cases(layouts *l)
                                 .work = 2.0 * (double)l->size,
                                 .unit = &gm_bench_unit_bytes,
                                 .cache = cache,
-                                .computed = gm_bench_memory_limit(l->bench, cache),
+                                .computed = gm_lab_memory_limit(l->bench, 2 * l->size),
                                 .panel = SIZES};
     gm_size_format(l->size, l->cases[0].shape);
     for (int v = 0, mixed = 0; v < VARIANTS; v++) {
@@ -132,7 +132,7 @@ static void make_cases(layouts *l)
         c->call = &l->calls[v];
         c->work = (double)l->calls[v].count * (s->reads + s->writes);
         c->cache = gm_lab_cache(l->bench, touched);
-        c->computed = touched >= SEVERAL * l->bench->cache_bytes ? gm_bench_memory_limit(l->bench, c->cache) : 0;
+        c->computed = gm_lab_memory_limit(l->bench, touched);
         c->panel = s->panel;
         mixed = s->kind == GM_LAYOUT_MIXED ? 2 + v : mixed;
         c->limit = s->kind < GM_LAYOUT_MIXED ? 1 : s->kind == GM_LAYOUT_MIXED ? 0 : mixed;

@@ -205,6 +205,8 @@ int gm_bench_math(gm_bench *bench)
         return gm_fail(GM_EUSAGE, "--shapes: bench %s has no shapes", bench->test);
     if (!bench->measure->math)
         return gm_bench_skip(bench, NULL);
+    if (2 * (int64_t)((STEPS + 1) * sizeof(argument_room)) > gm_bench_room(bench))
+        return gm_bench_skip(bench, "too little of its memory is free");
     chains *w = calloc(1, sizeof *w);
     if (!w)
         return gm_fail(GM_EDEVICE, "no memory for the cases");

@@ -5,6 +5,7 @@
  * memory includes the addition of its address. And images, by textures and by loads. */
 #include "base/size.h"
 #include "kernels/host.h"
+#include "src/bench/lab/host.h"
 #include "src/bench/lab/lab.h"
 
 #include <stdlib.h>
@@ -14,7 +15,6 @@ enum { UNIT = 1 << 20, CASES = 24, MOST_BLOCKS = 256, LINE = 128 /* bytes betwee
 enum { L1_WINDOW = 64 << 10, L2_WINDOW = 128 << 10, NEAR = 8 << 10 /* bytes of a chain in L1 */ };
 static const int64_t far = 512 << 20, far_chain = 256 << 20, l2_chain = 1 << 20;
 static const int64_t host_sizes[] = {32 << 20, 1 << 20}; /* all systems can pin the smaller one */
-static const double sm_width = 128;                      /* bytes per clock */
 
 typedef struct item {
     gm_window_call window;
@@ -150,7 +150,6 @@ static int check_chase(const gm_lab_case *self, double *max_error, double *mean_
 /* A case of bandwidth, of `bytes` bytes in each of its windows. */
 static gm_lab_case *add(memories *m, const char *variant, int64_t bytes, double work)
 {
-    const gm_device_info *info = &m->pair.bench->job->info;
     gm_lab_case *c = &m->cases[m->count];
     char size[GM_SIZE_TEXT];
     *c = (gm_lab_case){.test = m,
@@ -158,7 +157,7 @@ static gm_lab_case *add(memories *m, const char *variant, int64_t bytes, double 
                        .work = work,
                        .unit = &gm_bench_unit_bytes,
                        .cache = GM_CACHE_WARM,
-                       .computed = sm_width * (double)info->clock_hz * info->multiprocessors,
+                       .computed = gm_lab_l1_limit(m->pair.bench),
                        .panel = "bandwidth"};
     snprintf(c->variant, sizeof c->variant, "%s", variant);
     snprintf(c->shape, sizeof c->shape, "%s", gm_size_format(bytes, size));
@@ -213,13 +212,13 @@ static void add_bandwidths(memories *m)
     c->kernel = "read";
     c->run = run_read;
     c->cache = cache;
-    c->computed = gm_bench_memory_limit(bench, cache);
+    c->computed = gm_lab_memory_limit(bench, m->pair.size);
     if (!bench->measure->window)
         return;
     int64_t window = gm_min(m->pair.size, far);
     c = add_window(m, "global", 1, 0, window, 1);
     c->cache = gm_lab_cache(bench, window);
-    c->computed = gm_bench_memory_limit(bench, c->cache);
+    c->computed = gm_lab_memory_limit(bench, window);
     c->limit = 1;
     add_window(m, "L2", 1, 1, L2_WINDOW, 127);
     add_window(m, "L1", 0, 1, L1_WINDOW, 511);
@@ -272,25 +271,18 @@ static int add_chain(memories *m, const char *variant, gm_space space, int64_t b
     return status ? status : bench->measure->chain(bench->queue, &chain);
 }
 
-static int64_t power_of_two(int64_t most)
-{
-    int64_t power = 1;
-    while (2 * power <= most)
-        power *= 2;
-    return power;
-}
-
 /* The chains of the caches are made last, so that they are cached and the long one is not. */
 static int add_latencies(memories *m)
 {
     const int64_t steps = 16384;
     gm_bench *bench = m->pair.bench;
     int64_t size = m->pair.size;
-    int status = add_chain(m, "global", GM_SPACE_GLOBAL, power_of_two(gm_min(size / 2, far_chain)), LINE, 512, NULL);
+    int status = add_chain(m, "global", GM_SPACE_GLOBAL, gm_lab_power_of_two(gm_min(size / 2, far_chain)), LINE, 512,
+                           NULL);
     if (!status && bench->measure->flush)
         status = bench->measure->flush(bench->queue, bench->flush, bench->flush_bytes);
     if (!status && bench->measure->window)
-        status = add_chain(m, "L2", GM_SPACE_GLOBAL, power_of_two(gm_min(size / 8, l2_chain)), LINE, 8192,
+        status = add_chain(m, "L2", GM_SPACE_GLOBAL, gm_lab_power_of_two(gm_min(size / 8, l2_chain)), LINE, 8192,
                            NULL); /* all of it in a call */
     if (!status)
         status = add_chain(m, "L1", GM_SPACE_L1, NEAR, LINE, steps, NULL);
@@ -320,6 +312,9 @@ static int open_host(memories *m)
     gm_bench *bench = m->pair.bench;
     int status = GM_OK;
     for (size_t i = 0; i < sizeof host_sizes / sizeof host_sizes[0] && !m->mapped && !status; i++) {
+        if (host_sizes[i] > gm_lab_host_room(bench) &&
+            i + 1 < sizeof host_sizes / sizeof host_sizes[0])
+            continue;
         bench->ops->host_free(bench->device, m->host);
         m->host_bytes = host_sizes[i];
         status = bench->ops->host_alloc(bench->device, (size_t)m->host_bytes, &m->host);

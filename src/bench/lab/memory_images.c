@@ -153,7 +153,7 @@ static gm_lab_case *add(images *m, const char *variant, gm_image_step step, int 
                        .work = work,
                        .unit = &gm_bench_unit_bytes,
                        .cache = cache,
-                       .computed = gm_bench_memory_limit(bench, cache),
+                       .computed = gm_lab_memory_limit(bench, (int64_t)work),
                        .limit = 1,
                        .panel = "images"};
     snprintf(c->variant, sizeof c->variant, "%s", variant);

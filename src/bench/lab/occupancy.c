@@ -59,7 +59,7 @@ static gm_lab_case *add(copies *t, const char *panel, const char *variant)
                        .work = 2.0 * (double)pair->size,
                        .unit = &gm_bench_unit_bytes,
                        .cache = cache,
-                       .computed = gm_bench_memory_limit(pair->bench, cache),
+                       .computed = gm_lab_memory_limit(pair->bench, 2 * pair->size),
                        .limit = 1,
                        .panel = panel};
     snprintf(c->variant, sizeof c->variant, "%s", variant);

@@ -93,7 +93,7 @@ static gm_lab_case *add_read(gm_shared_test *t, const char *panel, gm_shared_kin
     c->run = run_read;
     c->check = check_read;
     c->work = (double)call->blocks * BLOCK * call->rounds * reads[kind].loads * reads[kind].bytes;
-    c->computed = gm_shared_limit(bench);
+    c->computed = gm_lab_l1_limit(bench);
     snprintf(c->shape, sizeof c->shape, "by %d, %d pass%s", stride, passes, passes > 1 ? "es" : "");
     return c;
 }
@@ -148,7 +148,7 @@ int gm_bench_shared(gm_bench *bench)
     if (bench->job->options->shapes)
         return gm_fail(GM_EUSAGE, "--shapes: bench shared has no shapes");
     if (gm_lab_size(bench) < least)
-        return gm_bench_skip(bench, "less than 160 MiB of its memory are free");
+        return gm_bench_skip(bench, "less than 80 MiB of its memory are free");
     gm_shared_test *t = calloc(1, sizeof *t);
     int status = t ? measure_all(bench, t) : gm_fail(GM_EDEVICE, "no memory for the cases");
     free(t);

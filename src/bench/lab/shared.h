@@ -44,13 +44,6 @@ static inline gm_shared_call *gm_shared_call_of(gm_shared_test *t, const gm_lab_
     return &t->calls[c - t->cases];
 }
 
-/* The limit of shared memory, and of the L1 cache beside it, bytes per second: each of 32 banks gives 4 bytes a clock.
- */
-static inline double gm_shared_limit(const gm_bench *bench)
-{
-    return 128.0 * bench->job->info.multiprocessors * (double)bench->job->info.clock_hz;
-}
-
 /* The cases of reversals and the carve-out. */
 void gm_shared_add_moves(gm_shared_test *t);
 

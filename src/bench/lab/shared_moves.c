@@ -66,7 +66,7 @@ static gm_lab_case *add_move(gm_shared_test *t, const char *panel, const char *k
     gm_lab_case *c = gm_shared_add(t, panel, kernel, variant);
     c->cache = gm_lab_cache(t->pair.bench, 2 * t->pair.size);
     c->work = 2.0 * (double)bytes;
-    c->computed = gm_bench_memory_limit(t->pair.bench, c->cache);
+    c->computed = gm_lab_memory_limit(t->pair.bench, 2 * t->pair.size);
     c->limit = limit;
     snprintf(c->shape, sizeof c->shape, "%s", gm_size_format(bytes, size));
     return c;
@@ -160,7 +160,7 @@ static void add_carveouts(gm_shared_test *t, int limit)
             if (!stages) {
                 c->work *= REREADS / 2.0; /* reads only */
                 c->cache = GM_CACHE_WARM;
-                c->computed = gm_shared_limit(bench);
+                c->computed = gm_lab_l1_limit(bench);
             }
             snprintf(c->shape, sizeof c->shape, "%d %% shared", percent);
             c->x = percent + 1;

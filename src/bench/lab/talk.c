@@ -1,4 +1,4 @@
-/* What ranks say to each other in bench mpi: by the program's own ways (mpi/exchange.h, mpi/ranks.h), in which a
+/* Messages between the ranks of bench mpi, by the program's own ways (mpi/exchange.h, mpi/ranks.h), in which a
  * message is a status and the data. */
 #include "src/bench/lab/talk.h"
 

@@ -1,4 +1,4 @@
-/* talk.h - cases of bench mpi: what ranks say to each other, and what must have arrived then. All ranks make each
+/* talk.h - cases of bench mpi: messages between ranks, and the check that they have arrived. All ranks make each
  * repetition; one that has failed, as `status` says, sends and receives all the same, without data.
  *
  *   talk.c   the repetitions and their checks
@@ -40,7 +40,7 @@ int gm_talk_broadcast(const gm_talk *t, int status);
 int gm_talk_sum(const gm_talk *t, int status); /* of one integer: checked at once */
 int gm_talk_sums(const gm_talk *t, int status);
 
-/* What this rank has received by one of them is right, or GM_ECHECK. */
+/* Checks the data that this rank has received by one of them. GM_ECHECK. */
 int gm_talk_check_ping_pong(const gm_talk *t);
 int gm_talk_check_send(const gm_talk *t);
 int gm_talk_check_broadcast(const gm_talk *t);

@@ -125,7 +125,7 @@ static int clear(const transfers *t, const gm_copy_loop_call *call)
     return GM_OK;
 }
 
-/* Compares what has been copied. What is on the device comes back through the buffer of copies from the device: it is
+/* Compares the data that were copied. Those on the device come back through the buffer of copies from the device: it is
  * compared last. */
 static int compare(const gm_lab_case *self, const gm_copy_loop_call *call)
 {
@@ -230,7 +230,7 @@ static gm_lab_case *add_within(transfers *t, int is_bare, int limit)
     gm_lab_case *c = add(t, "on the device", is_bare, limit, &call);
     c->cache = gm_lab_cache(t->bench, 2 * t->size);
     c->work *= 2;
-    c->computed = gm_bench_memory_limit(t->bench, c->cache);
+    c->computed = gm_lab_memory_limit(t->bench, 2 * t->size);
     c->panel = "within the device";
     return c;
 }

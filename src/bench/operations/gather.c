@@ -26,7 +26,7 @@ static const variant variants[] = {
     {"2 indices", 4, 0, 2}, {"1 index", 512, 0, 1}, {"2 indices", 512, 0, 2},
 };
 
-/* What a variant gathers. */
+/* The data of a variant. */
 typedef struct gathering {
     const variant *variant;
     int64_t rows;    /* a power of two */

@@ -109,7 +109,7 @@ static int prepare(ladder *l, uint64_t key_a, uint64_t key_b)
 {
     const uint64_t keys[] = {key_a, key_b};
     int status = GM_OK;
-    for (int f = 0; f < FORMS; f++)
+    for (int f = 0; f < (l->bench->ops->unified ? PACKED + 1 : FORMS); f++) /* a processor has the first steps */
         for (int i = 0; i < MATRICES && !status; i++) {
             status = l->bench->ops->alloc(l->bench->device, matrix_bytes(l, (form)f), &l->matrices[f][i]);
             if (!status)

@@ -142,7 +142,7 @@ static gm_lab_case *add(ladder *l, const char *name, int64_t count, const char *
                        .unit = &gm_bench_unit_bytes,
                        .cache = gm_lab_cache(l->bench, count * (int64_t)sizeof(int32_t)),
                        .panel = "ladder"};
-    c->computed = gm_bench_memory_limit(l->bench, c->cache);
+    c->computed = gm_lab_memory_limit(l->bench, count * (int64_t)sizeof(int32_t));
     snprintf(c->variant, sizeof c->variant, "%s", name);
     snprintf(c->shape, sizeof c->shape, "%" PRId64 " integers 0-9", count);
     return c;

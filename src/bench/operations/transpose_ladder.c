@@ -67,7 +67,7 @@ static gm_lab_case *add(ladder *l, const char *name, const char *kernel,
                        .work = 2.0 * (double)l->pair.size,
                        .unit = &gm_bench_unit_bytes,
                        .cache = cache,
-                       .computed = gm_bench_memory_limit(l->pair.bench, cache),
+                       .computed = gm_lab_memory_limit(l->pair.bench, 2 * l->pair.size),
                        .panel = "ladder"};
     snprintf(c->variant, sizeof c->variant, "%s", name);
     snprintf(c->shape, sizeof c->shape, "%" PRId64 "x%" PRId64, l->n, l->n);

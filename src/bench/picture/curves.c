@@ -88,6 +88,10 @@ static void put_sweep(FILE *script, const gm_panel *panel)
     const char *name = "";
     double low, high;
     span_of(panel, &low, &high);
+    if (high <= low) { /* one place: an axis around it */
+        low *= 0.9;
+        high = high * 1.1;
+    }
     for (int i = panel->count - 1; i >= 0; i--)
         if (gm_picture_has_place(panel->rows[i]))
             name = panel->rows[i]->x_name;

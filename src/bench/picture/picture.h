@@ -68,11 +68,11 @@ void gm_maps_write(FILE *script, const gm_picture *picture, const gm_panel *pane
 
 /* --- Text --- */
 
-/* What a panel shows, in two lines. */
+/* Test, panel, device and what all rows have in common, in two lines. */
 void gm_picture_titles(const gm_picture *picture, const gm_panel *panel,
                        char titles[GM_PICTURE_TITLES][GM_PICTURE_TEXT]);
 
-/* What tells a row, or its curve, from the others of its panel. */
+/* The texts that tell a row, or its curve, from the others of its panel. */
 char *gm_picture_label(const gm_panel *panel, const gm_bench_row *row, int of_curve, char text[GM_PICTURE_TEXT]);
 
 /* A string of gnuplot's, in quotes. */

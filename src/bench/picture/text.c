@@ -104,7 +104,7 @@ void gm_picture_frame(FILE *script, const gm_picture *picture, const gm_panel *p
         gm_picture_put_line(script, picture, panel, i, titles[i]);
 }
 
-/* What the axis has room for: rate, limit, old figure, and the extremes of the ranks. */
+/* Figures that have a place on the axis: rate, limit, old figure, and the extremes of the ranks. */
 static int figures_of(const gm_bench_row *row, double figures[FIGURES])
 {
     const double rates[] = {gm_bench_rate(row), gm_bench_limit(row), row->published.rate,
@@ -173,8 +173,11 @@ void gm_picture_put_axis(FILE *script, const gm_panel *panel, const char *axis)
     gm_picture_axis a = gm_picture_axis_of(panel);
     /* gnuplot leaves marks at the ends out where their logarithms are not exact */
     fprintf(script, "set %srange [%.9g:%.9g]\n", axis, a.low * (1 - tiny), a.high * (1 + tiny));
-    fprintf(script, "set %slabel \"%s%s\"\nset format %s '%%g'\n", axis, unit->name,
-            unit->is_time ? " (less is faster)" : "", axis);
+    char label[GM_PICTURE_TEXT];
+    snprintf(label, sizeof label, "%s%s", unit->name, unit->is_time ? " (less is faster)" : "");
+    fprintf(script, "set %slabel ", axis);
+    gm_picture_quote(script, label);
+    fprintf(script, "\nset format %s '%%g'\n", axis);
     if (a.is_log)
         put_log_ticks(script, axis, &a);
 }
