@@ -53,6 +53,8 @@ static int list(void)
         printf("%-9s %-14s  %s", tests[i].name, tests[i].argument ? tests[i].argument : "", tests[i].help);
         print_origin(tests[i].experiments);
     }
+    printf("%-9s %-14s  %s", "info", "(operation)", "the devices of this machine, and their limits");
+    print_origin("B4 E1");
     return gm_stdout_flush();
 }
 

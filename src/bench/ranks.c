@@ -3,7 +3,6 @@
  * fails meets the others at once, at their next point, so that nobody waits. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/size.h"
 #include "src/bench/bench.h"
 
 #include <stdlib.h>

@@ -12,7 +12,6 @@
 #include "io/bench/benchmark.h"
 #include "kernels/host.h"
 #include "src/budget.h"
-#include "base/stop.h"
 
 #include <errno.h>
 #include <stdlib.h>

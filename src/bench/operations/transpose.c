@@ -4,7 +4,6 @@
 #include "src/bench/lab/lab.h"
 #include "src/bench/operations/moves.h"
 
-#include "base/size.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,4 @@
 /* The ladder of bench transpose: a square matrix of 4-byte elements, by steps and by the program's own kernel. */
-#include "base/size.h"
 #include "kernels/move/calls.h"
 #include "kernels/lab/ladder/ladders.h"
 #include "src/bench/lab/lab.h"

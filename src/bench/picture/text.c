@@ -1,5 +1,4 @@
 /* Titles, labels, numbers and the axis of rates. */
-#include "base/size.h"
 #include "src/bench/picture/picture.h"
 
 #include <math.h>
