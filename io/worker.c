@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/size.h"
 #include "base/stop.h"
 #include "io/h5.h"
@@ -135,9 +134,11 @@ static int fail_crash(const char *title)
     return gm_fail(GM_EINPUT, "%s: libhdf5 ended on it: the file is damaged", title);
 }
 
-/* What the worker has spent since it was at work for sure. */
+/* What the worker has spent since it was at work for sure. The time is a number of ticks that the rank has waited: a
+ * clock goes on while a batch system suspends the job. */
 typedef struct spent {
-    double clock, processor;
+    int ticks;
+    double processor;
     uint64_t progress;
 } spent;
 
@@ -154,20 +155,20 @@ static double processor_seconds(void)
  * it likes. */
 static int check_time(const char *title, spent *since)
 {
-    double now = gm_clock(), processor = processor_seconds();
+    double processor = processor_seconds(), waited;
     double limit = seconds_least + (double)worker.window->allowed / allowed_per_second;
     uint64_t progress = worker.window->progress;
     if (limit > seconds_most)
         limit = seconds_most;
     if (progress != since->progress)
-        *since = (spent){now, processor, progress};
+        *since = (spent){0, processor, progress};
     if (worker.window->waits)
-        since->clock = now;
-    if (processor - since->processor <= limit && now - since->clock <= seconds_most)
+        since->ticks = 0;
+    waited = since->ticks * 1e-3 * TICK_MS;
+    if (processor - since->processor <= limit && waited <= seconds_most)
         return GM_OK;
     end();
-    return gm_fail(GM_EINPUT, "%s: libhdf5 does not answer after %.0f s: the file is damaged", title,
-                   now - since->clock);
+    return gm_fail(GM_EINPUT, "%s: libhdf5 does not answer after %.0f s: the file is damaged", title, waited);
 }
 
 /* Waits for the worker's next word. On failure there is no worker any more. */
@@ -181,6 +182,10 @@ static int hear(const char *title, spent *since, char *word)
             return GM_OK;
         if (count > 0 && !(got < 0 && errno == EINTR))
             return fail_crash(title);
+        if (count == 0) { /* a job that was stopped and goes on can leave a worker stopped that was being forked */
+            since->ticks++;
+            kill(worker.pid, SIGCONT);
+        }
         if ((status = gm_stop_status()))
             end();
         else
@@ -202,7 +207,7 @@ static int say(const char *title, char word)
 static int take_reply(const char *title, gm_worker_sink *sink, void *context)
 {
     gm_worker_window *window = worker.window;
-    spent since = {gm_clock(), processor_seconds(), window->progress};
+    spent since = {0, processor_seconds(), window->progress};
     int sunk = GM_OK, status;
     char word;
     for (;;) {
@@ -216,7 +221,7 @@ static int take_reply(const char *title, gm_worker_sink *sink, void *context)
             return fail_crash(title);
         if (!sunk && sink)
             sunk = sink(context, window->data, bytes);
-        since = (spent){gm_clock(), processor_seconds(), window->progress};
+        since = (spent){0, processor_seconds(), window->progress};
         status = say(title, GM_TURN_DATA);
         if (status)
             return status;

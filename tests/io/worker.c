@@ -92,6 +92,13 @@ static int wait_long(const void *argument, size_t bytes, gm_reply *reply)
     return GM_OK;
 }
 
+static int stop_itself(const void *argument, size_t bytes, gm_reply *reply)
+{
+    (void)argument, (void)bytes, (void)reply;
+    raise(SIGSTOP);
+    return GM_OK;
+}
+
 /* Takes memory of the given size. */
 static int swell(const void *argument, size_t bytes, gm_reply *reply)
 {
@@ -240,6 +247,7 @@ static void check_limits(void)
     tap_diag("after %.1f s", spent);
     succeeds(gm_worker_run("d.h5", work_hard, NULL, 0, NULL, NULL), "a long call that tells of its progress");
     succeeds(gm_worker_run("d.h5", wait_long, NULL, 0, NULL, NULL), "a wait for slow storage");
+    succeeds(gm_worker_run("d.h5", stop_itself, NULL, 0, NULL, NULL), "a worker that was stopped goes on");
     gm_worker_patience(5);
     if (getenv("GPUMEM_TEST_MEMCHECK")) {
         tap_skip("valgrind has limits of its own", "memory");
