@@ -70,6 +70,7 @@ GM_TESTS_HEAVY = \
 	tests/kernels/matmul/product \
 	tests/kernels/reduce/reduce \
 	tests/src/matmul/fault \
+	tests/src/matmul/repair.np3 \
 	tests/src/matmul/staged \
 	tests/src/reduce/staged \
 	tests/base/statistics \
@@ -248,6 +249,8 @@ tests_src_move_gather_SOURCES = tests/src/move/gather.c tests/src/slow_device.c 
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
+tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -4,6 +4,7 @@
 #include "base/size.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* The check of a product (Freivalds' idea, as in the random-vector checks of dense linear algebra libraries): for a
  * block of C with random vectors x along its columns and u along its rows, entries independent and uniform in +-[1, 2),
@@ -60,7 +61,7 @@ static double tiny(gm_dtype type)
 
 /* One direction of the check: rows (against x) or columns (against u). */
 typedef struct direction {
-    int64_t lines, length;                                /* rows and their length, or columns and theirs */
+    int64_t line0, lines, length;                         /* rows and their length, or columns and theirs */
     const double *vector;                                 /* [length]: x or u */
     const double *made, *expected, *added;                /* [lines]: C x, A (B x), C0 x */
     const double *made_sq, *own_sq, *other_sq, *added_sq; /* squares: of C, A, B, C0; other_sq: [length] */
@@ -68,9 +69,27 @@ typedef struct direction {
 } direction;
 
 typedef struct findings {
-    double residual, threshold, ratio;
-    int64_t worst, bad, checked, skipped;
+    gm_deviation passed, failed;
+    int64_t bad, checked, skipped;
+    int64_t tiles, tile[GM_SUSPECTS]; /* that bad lines are in: their number, and the first of them by their lines */
 } findings;
+
+static void note_bad(const gm_matmul *p, int64_t line, findings *f)
+{
+    int64_t tile = line / p->plan.tile * p->plan.tile;
+    f->bad++;
+    if (f->tiles > 0 && f->tiles <= GM_SUSPECTS && f->tile[f->tiles - 1] == tile)
+        return;
+    if (f->tiles < GM_SUSPECTS)
+        f->tile[f->tiles] = tile;
+    f->tiles++;
+}
+
+static void keep_worst(gm_deviation *worst, const gm_deviation *other)
+{
+    if (other->ratio > worst->ratio)
+        *worst = *other;
+}
 
 static void check_lines(const gm_matmul *p, const direction *d, findings *f)
 {
@@ -94,7 +113,7 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
         other_max = fmax(other_max, d->other_sq[j]);
     }
     double vector_norm = sqrt(vector_sq), spread = sqrt(spread_sq), inner = sqrt(d->inner_sq + depth * lost);
-    *f = (findings){.worst = -1, .ratio = -1};
+    *f = (findings){.passed.ratio = -1, .failed.ratio = -1};
     for (int64_t i = 0; i < d->lines; i++) {
         double added = c->has_c0 ? d->added[i] : 0, added_norm = c->has_c0 ? sqrt(d->added_sq[i]) : 0;
         double norm = sqrt(d->own_sq[i] + depth * lost), made_norm = sqrt(d->made_sq[i] + length * lost);
@@ -115,15 +134,57 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
             bound = scale;
         }
         f->checked++;
-        double ratio = bound > 0 ? residual / bound : residual > 0 ? INFINITY : 0;
-        f->bad += ratio > 1;
-        if (ratio > f->ratio) {
-            f->ratio = ratio;
-            f->residual = scale > 0 ? residual / scale : residual;
-            f->threshold = scale > 0 ? bound / scale : bound;
-            f->worst = i;
-        }
+        gm_deviation line = {.residual = scale > 0 ? residual / scale : residual,
+                             .threshold = scale > 0 ? bound / scale : bound,
+                             .ratio = bound > 0      ? residual / bound
+                                      : residual > 0 ? INFINITY
+                                                     : 0};
+        keep_worst(line.ratio > 1 ? &f->failed : &f->passed, &line);
+        if (line.ratio > 1)
+            note_bad(p, d->line0 + i, f);
     }
+}
+
+const gm_verdict gm_verdict_none = {.passed.ratio = -1, .failed.ratio = -1};
+
+static void add_suspect(gm_verdict *verdict, gm_tile tile)
+{
+    if (verdict->suspects < GM_SUSPECTS)
+        verdict->suspect[verdict->suspects] = tile;
+    verdict->suspects++;
+}
+
+void gm_verdict_add(gm_verdict *v, const gm_verdict *other)
+{
+    keep_worst(&v->passed, &other->passed);
+    keep_worst(&v->failed, &other->failed);
+    v->bad_rows += other->bad_rows;
+    v->bad_cols += other->bad_cols;
+    for (int64_t i = 0; i < gm_min(other->suspects, GM_SUSPECTS); i++)
+        add_suspect(v, other->suspect[i]);
+    v->suspects += gm_max(other->suspects - GM_SUSPECTS, 0);
+    v->repaired += other->repaired;
+    v->checked += other->checked;
+    v->skipped += other->skipped;
+    v->nonfinite.nan += other->nonfinite.nan;
+    v->nonfinite.inf += other->nonfinite.inf;
+    v->nonfinite.overflow += other->nonfinite.overflow;
+    v->is_wrong |= other->is_wrong;
+}
+
+/* Where bad rows and bad columns meet. An error that only one direction finds is somewhere along its lines. */
+static void add_suspects(const gm_matmul *p, const direction *down, const findings *rows, const direction *across,
+                         const findings *cols, gm_verdict *verdict)
+{
+    int64_t tile = p->plan.tile;
+    int64_t rows_of = rows->bad ? rows->tiles : gm_ceil_div(down->lines, tile);
+    int64_t cols_of = cols->bad ? cols->tiles : gm_ceil_div(across->lines, tile);
+    for (int64_t i = 0; i < rows_of && rows->bad + cols->bad > 0; i++)
+        for (int64_t j = 0; j < cols_of; j++) {
+            int is_listed = i < GM_SUSPECTS && j < GM_SUSPECTS;
+            add_suspect(verdict, (gm_tile){rows->bad && is_listed ? rows->tile[i] : down->line0 + i * tile,
+                                           cols->bad && is_listed ? cols->tile[j] : across->line0 + j * tile});
+        }
 }
 
 void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0, int64_t cols, const double *sums,
@@ -132,14 +193,13 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
     const double *sum[GM_SUMS];
     for (int s = 0; s < GM_SUMS; s++)
         sum[s] = sums + gm_sum_offset(s, rows, cols);
-    const gm_nonfinite *nonfinite = (const gm_nonfinite *)(const void *)sum[GM_SUM_NONFINITE];
-    verdict->nonfinite.nan += nonfinite->nan;
-    verdict->nonfinite.inf += nonfinite->inf;
-    verdict->nonfinite.overflow += nonfinite->overflow;
+    *verdict = gm_verdict_none;
+    verdict->nonfinite = *(const gm_nonfinite *)(const void *)sum[GM_SUM_NONFINITE];
     if (!p->c->verify)
         return;
 
-    direction by_row = {.lines = rows,
+    direction by_row = {.line0 = row0,
+                        .lines = rows,
                         .length = cols,
                         .vector = p->host_x + (col0 - p->part.col0),
                         .made = sum[GM_SUM_CX],
@@ -150,7 +210,8 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
                         .other_sq = sum[GM_SUM_BB],
                         .added_sq = sum[GM_SUM_DD_ROW],
                         .inner_sq = *sum[GM_SUM_YY]};
-    direction by_column = {.lines = cols,
+    direction by_column = {.line0 = col0,
+                           .lines = cols,
                            .length = rows,
                            .vector = p->host_u + (row0 - p->part.row0),
                            .made = sum[GM_SUM_UC],
@@ -164,39 +225,34 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
     findings f[2];
     check_lines(p, &by_row, &f[0]);
     check_lines(p, &by_column, &f[1]);
-
-    verdict->bad_rows += f[0].bad;
-    verdict->bad_cols += f[1].bad;
     for (int i = 0; i < 2; i++) {
+        keep_worst(&verdict->passed, &f[i].passed);
+        keep_worst(&verdict->failed, &f[i].failed);
         verdict->checked += f[i].checked;
         verdict->skipped += f[i].skipped;
-        if (f[i].worst >= 0 && f[i].ratio > verdict->ratio) {
-            verdict->ratio = f[i].ratio;
-            verdict->residual = f[i].residual;
-            verdict->threshold = f[i].threshold;
-        }
     }
-    if (f[0].bad + f[1].bad > 0 && !verdict->failed) {
-        verdict->failed = 1;
-        verdict->tile_row = f[0].bad ? (row0 + f[0].worst) / p->plan.tile * p->plan.tile : -1;
-        verdict->tile_col = f[1].bad ? (col0 + f[1].worst) / p->plan.tile * p->plan.tile : -1;
-    }
+    verdict->bad_rows = f[0].bad;
+    verdict->bad_cols = f[1].bad;
+    add_suspects(p, &by_row, &f[0], &by_column, &f[1], verdict);
 }
 
-int gm_check_fail(const gm_matmul *p)
+char *gm_tile_format(const gm_matmul_plan *plan, const gm_tile *tile, char *text)
 {
-    const gm_verdict *v = &p->verdict;
-    char where[128] = "";
-    int64_t row1 = gm_min(v->tile_row + p->plan.tile, p->c->m), col1 = gm_min(v->tile_col + p->plan.tile, p->c->n);
-    if (v->tile_row >= 0 && v->tile_col >= 0)
-        snprintf(where, sizeof where, "tile [%lld:%lld, %lld:%lld]", (long long)v->tile_row, (long long)row1,
-                 (long long)v->tile_col, (long long)col1);
-    else if (v->tile_row >= 0)
-        snprintf(where, sizeof where, "rows [%lld:%lld]", (long long)v->tile_row, (long long)row1);
-    else
-        snprintf(where, sizeof where, "columns [%lld:%lld]", (long long)v->tile_col, (long long)col1);
-    return gm_fail(
-        GM_ECHECK,
-        "the product failed its check in %s: residual %.3g, limit %.3g; %lld rows and %lld columns are wrong", where,
-        v->residual, v->threshold, (long long)v->bad_rows, (long long)v->bad_cols);
+    snprintf(text, 96, "[%lld:%lld, %lld:%lld]", (long long)tile->row,
+             (long long)gm_min(tile->row + plan->tile, plan->problem.m), (long long)tile->col,
+             (long long)gm_min(tile->col + plan->tile, plan->problem.n));
+    return text;
+}
+
+int gm_check_fail(const gm_matmul *p, const gm_verdict *block)
+{
+    char where[96], count[64] = "tile";
+    if (block->suspects > 1)
+        snprintf(count, sizeof count, "%lld tiles, the first is", (long long)block->suspects);
+    return gm_fail(GM_ECHECK,
+                   "the product failed its check%s in %s %s: residual %.3g, limit %.3g; %lld rows and %lld columns are "
+                   "wrong",
+                   p->is_repair ? " twice" : "", count, gm_tile_format(&p->plan, &block->suspect[0], where),
+                   block->failed.residual, block->failed.threshold, (long long)block->bad_rows,
+                   (long long)block->bad_cols);
 }

@@ -245,11 +245,18 @@ static int send_piece(void *context, const gm_piece *piece, const void *host)
     return gm_send(piece->peer, host, exchange_bytes(context, piece));
 }
 
+/* The verdict on a block. Its lines and its numbers that are not finite count once. */
 static int done(void *context, const gm_piece *piece, const void *host)
 {
     gm_matmul *p = context;
-    gm_check_block(p, piece->row, piece->rows, piece->col, piece->cols, host, &p->verdict);
-    return p->verdict.failed ? gm_check_fail(p) : GM_OK;
+    gm_verdict block;
+    gm_check_block(p, piece->row, piece->rows, piece->col, piece->cols, host, &block);
+    int fails = block.suspects > 0 && (p->is_repair || p->verdict.suspects + block.suspects > GM_SUSPECTS);
+    if (p->is_repair && !fails)
+        block = (gm_verdict){.passed = block.passed, .failed = gm_verdict_none.failed};
+    gm_verdict_add(&p->verdict, &block);
+    p->verdict.is_wrong |= fails;
+    return fails ? gm_check_fail(p, &block) : GM_OK;
 }
 
 void gm_matmul_program(gm_matmul *p, gm_program *program)

@@ -9,6 +9,7 @@
  *   memory.c   the memory of a rank: panels, sums, vectors
  *   probe.c    the check's products with vectors, on the device
  *   check.c    the verdict of the check
+ *   repair.c   tiles that failed their check, computed once more
  */
 #ifndef GM_SRC_MATMUL_MATMUL_H
 #define GM_SRC_MATMUL_MATMUL_H
@@ -69,17 +70,39 @@ typedef enum gm_sum {
 int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols);
 int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols);
 
-/* The findings of the check, over all blocks of a rank. */
+/* How far a row or a column of a block is from what is expected, and may be, relative to the norms of its factors. */
+typedef struct gm_deviation {
+    double residual, threshold, ratio; /* ratio: residual / threshold; -1: of no line */
+} gm_deviation;
+
+/* The first element of a tile of C. */
+typedef struct gm_tile {
+    int64_t row, col;
+} gm_tile;
+
+/* Tiles of a rank that are computed once more: an error of the device is rare. With more of them the device, or its
+ * memory, is broken. */
+enum { GM_SUSPECTS = 16 };
+
+/* The findings of the check, of a block or of several. */
 typedef struct gm_verdict {
-    double residual, threshold; /* of the row or column that came nearest to its threshold, or passed it the most */
-    double ratio;               /* residual / threshold */
-    int failed;
-    int64_t bad_rows, bad_cols; /* rows and columns that failed */
-    int64_t tile_row,
-        tile_col; /* first element of the tile of C where the worst row and the worst column meet; -1: not located */
+    gm_deviation passed, failed; /* the line that came nearest to its threshold; that passed it the most */
+    int64_t bad_rows, bad_cols;  /* rows and columns that failed */
+    int64_t suspects;            /* tiles of C that failed rows and columns go through, both where there are both */
+    gm_tile suspect[GM_SUSPECTS];
+    int64_t repaired;         /* tiles that passed when they were computed once more */
     int64_t checked, skipped; /* rows and columns */
-    gm_nonfinite nonfinite;
+    gm_nonfinite nonfinite;   /* as they were computed first */
+    int is_wrong;             /* the product stays wrong */
 } gm_verdict;
+
+extern const gm_verdict gm_verdict_none;
+
+/* Adds the findings of other blocks. */
+void gm_verdict_add(gm_verdict *verdict, const gm_verdict *other);
+
+/* "[0:128, 256:384]": the rows and columns of a tile. text has room for 96 bytes. Returns text. */
+char *gm_tile_format(const gm_matmul_plan *plan, const gm_tile *tile, char *text);
 
 /* Element `index` of the vector x (which = 0, along columns of C) or u (which = 1, along its rows): uniform in +-[1,
  * 2). */
@@ -87,12 +110,17 @@ double gm_check_vector(int which, int64_t index);
 
 typedef struct gm_matmul gm_matmul;
 
-/* Judges a block from its sums (GM_SUMS of them, one after the other) and adds to the verdict. */
+/* Judges a block from its sums (GM_SUMS of them, one after the other). */
 void gm_check_block(const gm_matmul *product, int64_t row0, int64_t rows, int64_t col0, int64_t cols,
                     const double *sums, gm_verdict *verdict);
 
-/* The message of a verdict that failed. Returns GM_ECHECK. */
-int gm_check_fail(const gm_matmul *product);
+/* The message of a block that failed. Returns GM_ECHECK. */
+int gm_check_fail(const gm_matmul *product, const gm_verdict *block);
+
+/* Computes the suspects of the verdict once more, from the files, each as a block of its own, writes them, and checks
+ * them again. All other work of the rank is done. GM_ECHECK if one fails again. Adds to *times. Not collective: the
+ * owner of a tile reads all leaves of it. */
+int gm_matmul_repair(gm_matmul *product, gm_phase_times *times);
 
 /* --- The pieces --- */
 
@@ -179,6 +207,7 @@ struct gm_matmul {
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
     gm_verdict verdict;
+    int is_repair;    /* of a tile */
     int64_t products; /* MULTIPLY pieces that the device was given */
     double flop;
 };

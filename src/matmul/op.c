@@ -76,7 +76,7 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     *p = (gm_matmul){.job = run->job,
                      .c = c,
                      .product = run->job->ops->product(run->job->device, c->precision),
-                     .verdict = {.ratio = -1, .tile_row = -1, .tile_col = -1}};
+                     .verdict = gm_verdict_none};
     int status = gm_matmul_plan_make(&c->problem, budget, &request, &p->plan, need);
     if (status)
         return status;
@@ -156,21 +156,8 @@ static int gather_verdict_all(const gm_job *job, gm_verdict *verdict)
     int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the results of the check"));
     if (!status)
         status = gm_gather_all(job->ranks, verdict, sizeof *verdict, all);
-    for (int r = 1; r < job->ranks->size && !status && job->ranks->rank == 0; r++) {
-        verdict->checked += all[r].checked;
-        verdict->skipped += all[r].skipped;
-        verdict->nonfinite.nan += all[r].nonfinite.nan;
-        verdict->nonfinite.inf += all[r].nonfinite.inf;
-        verdict->nonfinite.overflow += all[r].nonfinite.overflow;
-        verdict->failed |= all[r].failed;
-        verdict->bad_rows += all[r].bad_rows;
-        verdict->bad_cols += all[r].bad_cols;
-        if (all[r].ratio > verdict->ratio) {
-            verdict->ratio = all[r].ratio;
-            verdict->residual = all[r].residual;
-            verdict->threshold = all[r].threshold;
-        }
-    }
+    for (int r = 1; r < job->ranks->size && !status && job->ranks->rank == 0; r++)
+        gm_verdict_add(verdict, &all[r]);
     free(all);
     return status;
 }
@@ -180,7 +167,7 @@ static const char *outcome(const gm_matmul_case *c, const gm_verdict *v)
 {
     if (!c->verify)
         return "none";
-    if (v->failed)
+    if (v->is_wrong)
         return "failed: random vectors";
     if (v->checked == 0 && v->skipped > 0)
         return v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow > 0
@@ -189,39 +176,49 @@ static const char *outcome(const gm_matmul_case *c, const gm_verdict *v)
     return v->skipped > 0 ? "passed in part: random vectors" : "passed: random vectors";
 }
 
-static void report_verdict(gm_job *job, const gm_matmul_case *c, const gm_verdict *v)
+static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
 {
-    int passed = c->verify && !v->failed && (v->checked > 0 || v->skipped == 0);
+    const gm_matmul_case *c = p->c;
+    const gm_deviation *line = v->is_wrong ? &v->failed : &v->passed;
+    char tile[96];
+    int passed = c->verify && !v->is_wrong && (v->checked > 0 || v->skipped == 0);
     job->report.verification = json_pack(
-        "{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "method", c->verify ? "random vectors" : "none",
-        "outcome", outcome(c, v), "residual", fmin(v->residual, DBL_MAX), "threshold", v->threshold, "passed", passed,
-        "lines_checked", (json_int_t)v->checked, "lines_skipped", (json_int_t)v->skipped, "bad_rows",
-        (json_int_t)v->bad_rows, "bad_columns", (json_int_t)v->bad_cols, "nan", (json_int_t)v->nonfinite.nan, "inf",
+        "{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "method",
+        c->verify ? "random vectors" : "none", "outcome", outcome(c, v), "residual", fmin(line->residual, DBL_MAX),
+        "threshold", line->threshold, "passed", passed, "lines_checked", (json_int_t)v->checked, "lines_skipped",
+        (json_int_t)v->skipped, "bad_rows", (json_int_t)v->bad_rows, "bad_columns", (json_int_t)v->bad_cols,
+        "tiles_repaired", (json_int_t)v->repaired, "nan", (json_int_t)v->nonfinite.nan, "inf",
         (json_int_t)v->nonfinite.inf, "overflow", (json_int_t)v->nonfinite.overflow);
-    if (v->failed)
+    if (v->is_wrong)
         return;
+    if (v->repaired > 0)
+        gm_warn("%lld tile%s of C failed the check and passed it when computed once more, the first is %s: a device "
+                "is not reliable",
+                (long long)v->repaired, v->repaired > 1 ? "s" : "", gm_tile_format(&p->plan, &v->suspect[0], tile));
     if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)v->skipped > 0)
-        gm_warn("C has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could not "
-                "be checked, %lld were",
-                (unsigned long long)v->nonfinite.nan, (unsigned long long)v->nonfinite.inf,
-                (unsigned long long)v->nonfinite.overflow, (long long)v->skipped, (long long)v->checked);
+        gm_warn("C%s has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could "
+                "not be checked, %lld were",
+                v->repaired > 0 ? ", as it was computed first," : "", (unsigned long long)v->nonfinite.nan,
+                (unsigned long long)v->nonfinite.inf, (unsigned long long)v->nonfinite.overflow, (long long)v->skipped,
+                (long long)v->checked);
     if (c->verify && v->checked > 0)
-        gm_note("the product passed its check: residual %.3g, detection threshold %.3g", v->residual, v->threshold);
+        gm_note("the product passed its check: residual %.3g, detection threshold %.3g", v->passed.residual,
+                v->passed.threshold);
 }
 
 /* Gathers and reports the verdicts, also of a product that failed its check: its message is kept. Collective. */
-static int judge_all(gm_job *job, const gm_matmul_case *c, gm_verdict *verdict, int status)
+static int judge_all(gm_job *job, gm_matmul *p, int status)
 {
     if (status != GM_OK && status != GM_ECHECK)
         return status;
     gm_error cause;
     gm_error_get(&cause);
     gm_error_clear();
-    int gathered = gather_verdict_all(job, verdict);
+    int gathered = gather_verdict_all(job, &p->verdict);
     if (gathered)
         return gathered;
     if (job->ranks->rank == 0)
-        report_verdict(job, c, verdict);
+        report_verdict(job, p, &p->verdict);
     return status ? gm_fail(cause.code, "%s", cause.text) : GM_OK;
 }
 
@@ -235,8 +232,9 @@ static void add_attributes(gm_run *run)
     gm_run_add_text(run, "verification", outcome(c, v));
     if (!c->verify)
         return;
-    gm_run_add_real(run, "verification_residual", v->residual);
-    gm_run_add_real(run, "verification_threshold", v->threshold);
+    gm_run_add_real(run, "verification_residual", v->passed.residual);
+    gm_run_add_real(run, "verification_threshold", v->passed.threshold);
+    gm_run_add_integer(run, "verification_repaired", v->repaired);
 }
 
 static int run_all(gm_run *run)
@@ -251,9 +249,12 @@ static int run_all(gm_run *run)
               (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
               (long long)p->plan.block_cols);
     gm_matmul_program(p, &program);
-    int status = gm_job_agree_all(run->job, gm_stream_run(run->stream, &program, &report->times));
+    int status = gm_stream_run(run->stream, &program, &report->times);
+    if (!status)
+        status = gm_matmul_repair(p, &report->times);
+    status = gm_job_agree_all(run->job, status);
     report->flop = p->flop;
-    status = judge_all(run->job, p->c, &p->verdict, status);
+    status = judge_all(run->job, p, status);
     add_attributes(run);
     return status;
 }

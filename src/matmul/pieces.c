@@ -382,8 +382,11 @@ int gm_matmul_next(void *context, gm_piece *piece, int *more)
     *more = 1;
     while (p->cursor.stage != AT_END) {
         memset(piece, 0, sizeof *piece);
-        if (stages[p->cursor.stage](p, piece))
+        if (stages[p->cursor.stage](p, piece)) {
+            if (p->is_repair) /* not of the work that the progress display knows */
+                piece->bytes = 0;
             return GM_OK;
+        }
     }
     *more = 0;
     return GM_OK;

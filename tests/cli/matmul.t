@@ -302,7 +302,8 @@ def provenance():
     with h5py.File("said.h5", "r") as f:
         attributes = {name: str(value) for name, value in f["C"].attrs.items()}
     for name, word in (("operation", "matmul"), ("version", "."), ("command", "--alpha 2"), ("options", "alpha"), ("inputs", "ab.h5"),
-                       ("precision", "fp64"), ("verification", "passed"), ("verification_residual", "."), ("verification_threshold", ".")):
+                       ("precision", "fp64"), ("verification", "passed"), ("verification_residual", "."), ("verification_threshold", "."),
+                       ("verification_repaired", "0")):
         gm.ok(word in attributes.get(name, ""), f"{device}: the output says its {name}", attributes)
 
 

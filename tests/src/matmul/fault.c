@@ -1,8 +1,10 @@
-/* A product whose device computes a wrong tile: the check must catch it, name the tile, and leave no output. */
+/* A product whose device computes a wrong tile: once, and the tile is computed again; or always: then the check must
+ * name it, and leave no output. */
 #include "kernels/matmul/calls.h"
 #include "src/operation.h"
 #include "tests/tap.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@ static gm_device_ops faulty;
 static gm_product product;
 static const gm_device_ops *real_ops;
 static int64_t fault_row, fault_col, fault_rows, fault_cols;
+static int faults; /* products that are wrong */
 static const unsigned char *fault_bytes;
 
 static int run_faulty(gm_queue *queue, const gm_product_call *call)
@@ -22,8 +25,13 @@ static int run_faulty(gm_queue *queue, const gm_product_call *call)
     const gm_product *real = real_ops->product(NULL, GM_PRECISION_FP32);
     int status = real->run(queue, call);
     size_t size = gm_dtype_size(real->accumulator);
-    for (int64_t i = fault_row; i < fault_row + fault_rows && i < call->m && !status; i++)
-        for (int64_t j = fault_col; j < fault_col + fault_cols && j < call->n && !status; j++) {
+    /* A tile that is computed again has the place of the fault as well. */
+    int64_t row = call->m > fault_row ? fault_row : fault_row % call->tile;
+    int64_t col = call->n > fault_col ? fault_col : fault_col % call->tile;
+    if (faults-- <= 0)
+        return status;
+    for (int64_t i = row; i < row + fault_rows && i < call->m && !status; i++)
+        for (int64_t j = col; j < col + fault_cols && j < call->n && !status; j++) {
             char *at = (char *)call->acc + (size_t)(i * call->ldacc + j) * size;
             status = fault_bytes ? real_ops->copy_in(queue, at, size, fault_bytes, size, size, 1)
                                  : real_ops->zero(queue, at, size);
@@ -101,13 +109,27 @@ static void test_device(const char *device, const char *in, const char *out)
     expect(device, in, out, GM_EDEVICE, "planted", "no device memory at all");
     allocations_to_fail = 0;
     fault_rows = fault_cols = 20;
+    const unsigned char *const bytes[] = {NULL, (const unsigned char *)&nan_value, (const unsigned char *)&one_more};
+    static const char *const names[] = {"zeros in a tile", "NaN that no input accounts for", "one wrong element"};
+    for (int i = 0; i < 3; i++) {
+        char what[128];
+        fault_rows = fault_cols = i < 2 ? 20 : 1;
+        fault_bytes = bytes[i];
+        faults = INT_MAX;
+        snprintf(what, sizeof what, "%s, always: caught", names[i]);
+        expect(device, in, out, GM_ECHECK, "twice in tile [256:384, 384:512]", what);
+        faults = 1;
+        snprintf(what, sizeof what, "%s, once: computed again", names[i]);
+        expect(device, in, out, GM_OK, "", what);
+    }
+    fault_rows = fault_cols = 512;
+    fault_row = fault_col = 0;
     fault_bytes = NULL;
-    expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "zeros in a tile are caught");
-    fault_bytes = (const unsigned char *)&nan_value;
-    expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "NaN that no input accounts for is caught");
-    fault_rows = fault_cols = 1;
-    fault_bytes = (const unsigned char *)&one_more;
-    expect(device, in, out, GM_ECHECK, "tile [256:384, 384:512]", "one wrong element is caught");
+    faults = 1;
+    expect(device, in, out, GM_OK, "", "16 tiles, once: computed again");
+    fault_rows = 513;
+    faults = 1;
+    expect(device, in, out, GM_ECHECK, "in 20 tiles, the first is [0:128, 0:128]", "20 tiles: the device is broken");
 }
 
 int main(void)
