@@ -27,7 +27,7 @@ for name, value in (("pml", "ob1"), ("btl", "self,vader")): # start fast
 rng = np.random.default_rng(17)
 MATRIX = {"A": gm.integers(rng, (60, 50), dtype="f4"), "B": gm.integers(rng, (50, 40), dtype="f4")}
 STACK = {"x": rng.integers(0, 4000, (12, 10, 9)).astype("u2")}
-FIELDS = {"flat": rng.integers(2000, 4000, (3, 10, 9)).astype("u2"), "dark": rng.integers(0, 90, (10, 9)).astype("u2")}
+FIELDS = {"flat": rng.integers(2000, 4000, (3, 10, 9)).astype("u2"), "dark": rng.integers(0, 90, (10, 9)).astype("u2"), "rows": rng.integers(0, 12, (3, 7))}
 ATTRIBUTES = {"unit": "counts", "gain": 1.5, "axes": ["z", "y", "x"], "table": np.arange(6).reshape(2, 3)} # that some outputs keep
 PACKED = dict(chunks=True, compression="gzip", compression_opts=1, shuffle=True)
 
@@ -74,7 +74,7 @@ class Job:
 
     def __init__(self, name, arguments, ranks, data, layout, want=None, output="single", chunk="4,3,5", says=None, fields=False, json=False):
         self.ranks, self.data, self.layout, self.want, self.fields, self.says = ranks, data, layout, want or {}, fields, says
-        self.keeps = "/x" if arguments.startswith(("flip", "normalize")) else None # the dataset that keeps attributes
+        self.keeps = "/x" if arguments.startswith(("flip", "transpose", "gather", "normalize")) else None # the dataset that keeps attributes
         self.name = f"{name}, {layout} to {output if want else 'nothing'}, {ranks} rank{'s' if ranks > 1 else ''}"
         more = f"-o out.h5 {OUTPUTS[output].format(chunk=chunk)}" if want and "gen " not in arguments else OUTPUTS[output].format(chunk=chunk)
         self.arguments = f"{arguments.format(i='in.h5')} {more} --threads 2 -q" + (" --report report.json" if json else "")
@@ -128,6 +128,9 @@ def jobs():
         for ranks in (1, 2, 3):
             add("matmul", "matmul {i}", ranks, MATRIX, layout, product, three[(i + ranks) % 3], "20,15", json=ranks == 2)
         add("flip", "flip {i}:/x --axis 1", 1 + i % 3, STACK, layout, {"/x": x[:, ::-1]}, three[i % 3])
+        add("transpose", "transpose {i}:/x --axes 0,2", 1 + (i + 1) % 3, STACK, layout, {"/x": x.swapaxes(0, 2)}, three[(i + 1) % 3])
+        add("gather", "gather {i}:/x --index fields.h5:/rows", 1 + (i + 2) % 3, STACK, layout, {"/x": x[FIELDS["rows"]]}, three[(i + 2) % 3], "2,3,5,9",
+            fields=True)
         add("reduce all", "reduce {i}:/x", 1 + (i + 1) % 3, STACK, layout, says=...)
         add("normalize minmax", "normalize {i}:/x --type u8", 1 + (i + 2) % 3, STACK, layout, {"/x": oracle.normalize(x, out="u1")[0]}, three[(i + 1) % 3])
     for grid in ("2x1x1", "1x1x2", "1x2x1"):
@@ -136,6 +139,7 @@ def jobs():
         for ranks, layout in ((1, "packed"), (2, "frames"), (3, "plain")):
             add(f"reduce {axis}", f"reduce {{i}}:/x --axis {axis} --stat sum,min,max", ranks, STACK, layout, statistics(x, number),
                 chunk="2,2", output="single", json=ranks == 1)
+    add("gather sorted", "gather {i}:/x --index fields.h5:/rows --device-memory 20K --piece 4K", 2, STACK, "packed", {"/x": x[FIELDS["rows"]]}, fields=True)
     for method in ("minmax --per frame", "minmax --per pixel", "percentile --low 5 --high 90", "percentile --per frame", "zscore --per frame"):
         kind, per = method.split()[0], method.split("--per ")[1] if "--per" in method else "stack"
         limits = dict(low=5, high=90) if "--low" in method else {}

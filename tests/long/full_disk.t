@@ -26,6 +26,7 @@ MOUNTS = os.geteuid() == 0 and shutil.which("mount")
 gm.write("ab.h5", A=gm.integers(SEED, (96, 70)), B=gm.integers(SEED, (70, 110)))
 gm.write("stack.h5", d=SEED.integers(0, 4000, (24, 40, 50)).astype("u2"))
 with h5py.File("stack.h5", "a") as file:
+    file["rows"] = SEED.integers(0, 24, 30)
     for index in range(40):
         file["d"].attrs[f"attribute {index}"] = "word " * (50 * index)
 IN = os.getcwd()
@@ -35,7 +36,9 @@ OPERATIONS = {"matmul": (f"matmul {IN}/ab.h5 --device cpu", "/C", 2, 0),
               "stack": ("gen stack OUT --size 40", "/images", 3, 0),
               "reduce": (f"reduce {IN}/stack.h5:/d --axis 0 --device cpu", "/mean", 2, 0),
               "normalize": (f"normalize {IN}/stack.h5:/d --device cpu", "/d", 3, 0),
-              "flip": (f"flip {IN}/stack.h5:/d --axis 1", "/d", 3, 40)}
+              "flip": (f"flip {IN}/stack.h5:/d --axis 1", "/d", 3, 40),
+              "transpose": (f"transpose {IN}/stack.h5:/d", "/d", 3, 40),
+              "gather": (f"gather {IN}/stack.h5:/d --index {IN}/stack.h5:/rows", "/d", 3, 40)}
 LARGE = {"large": ("gen stack OUT --size 530", "/images", 3, 0)} # the probe and its strategies begin at 256 MiB
 CHUNKS = {2: "--chunk 13,17", 3: "--chunk 2,13,17"}
 LAYOUTS = ("", "", "--output-layout parts", "--output-layout parts", "--output-layout auto", "CHUNK", "CHUNK --deflate 1", "--deflate 3 --shuffle")

@@ -21,10 +21,11 @@ WITHIN = 60
 KINDS = ("open", "write", "space", "sync", "rename", "unlink", "folder", "close")
 RNG = np.random.default_rng(3)
 SOURCE = os.path.abspath(gm.write("in.h5", A=gm.integers(RNG, (40, 30)), B=gm.integers(RNG, (30, 20)), S=RNG.integers(0, 999, (12, 10, 8), dtype="u2"),
-                                  F=RNG.integers(1, 99, (10, 8), dtype="u2")))
+                                  F=RNG.integers(1, 99, (10, 8), dtype="u2"), I=RNG.integers(0, 12, 20)))
 OPERATIONS = {"matmul": f"matmul {SOURCE} -o out.h5", "normalize": f"normalize {SOURCE}:/S --type f32 -o out.h5",
               "flat field": f"normalize {SOURCE}:/S --method flatfield --flat {SOURCE}:/F --type u8 -o out.h5",
               "reduce": f"reduce {SOURCE}:/S --axis frame -o out.h5", "flip": f"flip {SOURCE}:/S --axis 0 -o out.h5",
+              "transpose": f"transpose {SOURCE}:/S -o out.h5", "gather": f"gather {SOURCE}:/S --index {SOURCE}:/I -o out.h5",
               "gen": "gen stack out.h5 --frames 12 --height 10 --width 8"}
 LAYOUTS = {"single": "", "parts": " --output-layout parts", "chunks": " --deflate 1 --shuffle"}
 REPORT = f"info {SOURCE} --report out.json"

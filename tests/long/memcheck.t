@@ -22,6 +22,9 @@ CASES = [
     (0, "matmul ab.h5:/A ab.h5:/A -o c.h5 --device cpu --transpose b --plan"),
     (0, "gen matrices g.h5 --size 40 --chunk 10,10 --deflate 2 --big-endian --type u16"),
     (0, "gen stack g.h5 --frames 3 --height 20 --width 30 --distribution normal --type f32"),
+    (0, "transpose packed.h5:/A -o t.h5 --device cpu --chunk 7,9 --deflate 1"),
+    (0, "gather packed.h5:/A --index rows.h5:/i -o g.h5 --device cpu --threads 2"),
+    (0, "gather packed.h5:/A --index rows.h5:/i -o g.h5 --device cpu --threads 1 --device-memory 40K --piece 4K"),
     (0, "compare ab.h5:/A packed.h5:/A"),
     (1, "compare ab.h5:/A packed.h5:/B"),
     (0, "info"),
@@ -56,6 +59,7 @@ def make():
     chunk = dict(chunks=(25, 25), compression="gzip", shuffle=True)
     gm.write("packed.h5", storage=chunk, A=a, B=b, C=c)
     gm.write("bad.h5", storage=chunk, A=a, B=b)
+    gm.write("rows.h5", i=rng.integers(0, 60, 90))
     with gm.h5py.File("bad.h5", "r") as f:
         where = f["B"].id.get_chunk_info(4)
     with open("bad.h5", "r+b") as file:
