@@ -24,11 +24,12 @@ my %inside = (
     src => {
         "."       => [qw(stream)],
         stream    => [],
+        exchange  => [qw(stream)],
         matmul    => [qw(. stream)],
         reduce    => [qw(. stream)],
         normalize => [qw(. stream reduce)],
         move      => [qw(. stream)],
-        bench     => [qw(. stream)],
+        bench     => [qw(. stream exchange)],
     },
     io => {
         "."      => [],

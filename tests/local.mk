@@ -42,6 +42,7 @@ GM_TESTS = \
 	tests/src/caps_shared.np2 \
 	tests/src/bench/limits \
 	tests/src/bench/picture \
+	tests/src/exchange/staged.np3 \
 	tests/src/map \
 	tests/src/move/boxes \
 	tests/src/move/gather \
@@ -241,6 +242,7 @@ tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
+tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
