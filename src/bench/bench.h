@@ -1,6 +1,6 @@
 /* bench.h - the harness of the tests of bench: timing, data, and a table of results. All ranks run the same tests, each
  * on its device; gm_bench_time(), gm_bench_time_by_clock() and gm_bench_add() are collective, and nothing
- * else that a test calls, but for mpi, which measures the ranks themselves. Functions
+ * else that a test calls, but for mpi and exchange, which measure the ranks themselves. Functions
  * return a gm_status.
  *
  *   op.c        the operation: chooses the tests and runs them

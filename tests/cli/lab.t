@@ -80,16 +80,31 @@ with open("r.json") as file:
 gm.ok(ran.code == 0 and len(rows) == ran.out.count(" 2 ranks, ") == len(re.findall(r"the slowest is rank [01] on \S+$", ran.out, re.MULTILINE)),
       "2 ranks: each row names the slow one", ran)
 
-for ranks in (1, 2):
+EXCHANGES = {"ping-pong, staged", "copy to host", "one way, staged", "both ways, staged"}
+for name, ranks, variants in (("mpi", 2, {"ping-pong, host", "send to rank 1, host", "broadcast", "sum of float64"}), ("exchange", 2, EXCHANGES),
+                              ("exchange", 3, EXCHANGES | {"ring, staged"}), ("exchange", 4, EXCHANGES | {"ring, staged"})):
+    ran = gm.run(f"bench {name} --device cpu --threads 1 --host-memory 4M --json r.json", ranks, 120)
+    if gm.ok(ran.code == 0 and not ran.errors, f"bench {name}, {ranks} ranks", ran):
+        with open("r.json") as file:
+            rows = json.load(file)["rows"]
+        keys = [(row["variant"], row["shape"]) for row in rows]
+        gm.ok({row["variant"] for row in rows} >= variants and len(set(keys)) == len(keys) and all(row["rate"] > 0 for row in rows)
+              and all(len(row["variant"]) <= 24 and len(row["shape"]) < 47 for row in rows), f"bench {name}, {ranks} ranks: rows", keys)
+        pairs = {re.sub(".*, ", "", row["shape"]) for row in rows if row["variant"] == "both ways, staged"}
+        gm.ok(name == "mpi" or pairs == {f"{rank} and {rank + 1}" for rank in range(ranks - 1)}, f"bench {name}, {ranks} ranks: neighbours", pairs)
+ran = gm.run("bench exchange --shapes 1M --device cpu", 2)
+gm.ok(ran.code == 2 and len(ran.errors) == 1 and "no shapes" in ran.errors[0], "refused: bench exchange --shapes", ran)
+
+for name, ranks in (("global", 1), ("global", 2), ("exchange", 2)):
     before = gm.state()
-    child = gm.start(gm.command_line("bench global --device cpu --threads 1 --json out.json --csv out.csv --plot out.svg"
-                                     if shutil.which("gnuplot") else "bench global --device cpu --threads 1 --json out.json --csv out.csv", ranks))
+    child = gm.start(gm.command_line(f"bench {name} --device cpu --threads 1 --json out.json --csv out.csv --plot out.svg"
+                                     if shutil.which("gnuplot") else f"bench {name} --device cpu --threads 1 --json out.json --csv out.csv", ranks))
     time.sleep(2.5)
     os.kill(child.pid, signal.SIGTERM)
     ran = gm.finish(child, 10, time.monotonic())
     good = ran.code == STOPPED if ranks == 1 else ran.code # mpirun has a code of its own, and may lose the message
     gm.ok(good and ran.seconds < SOON + SLACK * (ranks > 1 or os.cpu_count() < 4) and gm.state() == before,
-          f"SIGTERM in bench global, {ranks} ranks: exit {STOPPED} soon, no file", ran, *gm.difference(before, gm.state()))
+          f"SIGTERM in bench {name}, {ranks} ranks: exit {STOPPED} soon, no file", ran, *gm.difference(before, gm.state()))
 
 for arguments, code, pattern in (("bench global --shapes 1K", 2, "--shapes '1K'.*bench global.*at least"), ("bench global --shapes 1M,x", 2, "--shapes"), ("bench cache memory --shapes 1M", 2, "exactly one test"),
                                  ("bench globe", 2, "'globe'.*--list"), ("bench global copy --shapes 1M", 2, "exactly one test")):

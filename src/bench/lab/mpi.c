@@ -2,13 +2,11 @@
  * memory and from device memory that is staged through host memory. The program's own ways (mpi/exchange.h,
  * mpi/ranks.h): a message is a status and the data.
  *
- * All ranks take part in each case, and agree on what comes next after a few repetitions of it: rank 0, whose clock
- * counts, decides. A rank that has failed sends and receives all the same, without data, until then. */
-#include "base/clock.h"
-#include "base/log.h"
+ * All ranks take part in each case (together.h), and the clock of rank 0 counts. */
 #include "base/size.h"
 #include "src/bench/lab/host.h"
 #include "src/bench/lab/talk.h"
+#include "src/bench/lab/together.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +14,12 @@
 enum {
     WORD = 8,
     TURNS = 100,             /* round trips, or sums of one number, in a repetition */
-    BATCH = 5,               /* repetitions between two agreements, at most */
-    LEAST = 5,               /* repetitions */
-    MOST = 200,              /* likewise */
     WINDOW = 64,             /* messages in a repetition, at most */
     WINDOW_BYTES = 16 << 20, /* and their bytes, unless one is larger */
     LEAST_MESSAGE = 4 << 10, /* bytes */
     MOST_MESSAGE = 64 << 20,
     FACTOR = 4, /* from one size to the next */
 };
-static const double batch_s = 0.05, timing_s[2] = {0.2, 0.03 /* all tests run */}, steady_spread = 0.01;
 
 /* The ways of a message, from memory to memory. */
 typedef struct path {
@@ -54,35 +48,10 @@ static int check_all(const gm_talk *t)
 
 /* --- Times --- */
 
-/* Repetitions that follow, 0 for none. Rank 0. */
-static int64_t next_batch(const gm_net *n, const gm_bench_timing *timing, double elapsed)
+static int run_talk(const void *context, int status)
 {
-    int done = timing->repetitions;
-    int going = done < LEAST || (timing->spread >= steady_spread && elapsed < timing_s[n->bench->is_brief]);
-    double fit = timing->median > 0 ? batch_s / timing->median : BATCH;
-    int64_t batch = fit < BATCH ? gm_max((int64_t)fit, 1) : BATCH;
-    return going ? gm_min(batch, MOST - done) : 0;
-}
-
-/* Repeats a case until rank 0's times are steady. Collective. */
-static int time_all(const gm_talk *t, gm_bench_timing *timing)
-{
-    double seconds[MOST], from = gm_clock();
-    int done = 0, status = GM_OK;
-    *timing = (gm_bench_timing){.calls = 1};
-    for (int64_t batch = 1; batch > 0 && !status;) {
-        for (int64_t i = 0; i < batch; i++) {
-            double start = gm_clock();
-            status = t->run(t, status);
-            seconds[done++] = gm_clock() - start;
-        }
-        gm_bench_summarize(seconds, done, timing);
-        batch = next_batch(t->net, timing, gm_clock() - from);
-        status = gm_job_agree_all(t->net->bench->job, status);
-        if (!status)
-            status = gm_broadcast_all(&batch, sizeof batch);
-    }
-    return status;
+    const gm_talk *t = context;
+    return t->run(t, status);
 }
 
 /* Adds the row of a case: that of rank 0. *rate (may be NULL): its rate there. Collective. */
@@ -92,7 +61,7 @@ static int measure_all(const gm_talk *t, double *rate)
     gm_bench_timing timing;
     int status = check_all(t);
     if (!status)
-        status = time_all(t, &timing);
+        status = gm_lab_time_together_all(bench, run_talk, t, &timing);
     if (status)
         return status;
     gm_bench_row row = gm_bench_row_make(bench, t->variant, "MPI", GM_CACHE_WARM, &timing);
@@ -296,10 +265,8 @@ int gm_bench_mpi(gm_bench *bench)
     gm_net n = {.bench = bench, .ranks = bench->job->ranks, .most = MOST_MESSAGE};
     if (bench->job->options->shapes)
         return gm_fail(GM_EUSAGE, "--shapes: bench mpi has no shapes");
-    if (n.ranks->size == 1) {
-        gm_note("bench mpi: needs two ranks or more; mpirun -np 2 gpumem-run bench mpi");
+    if (gm_lab_is_lonely(bench))
         return GM_OK;
-    }
     while (n.most > LEAST_MESSAGE && 4 * n.most > gm_min(gm_lab_host_room(bench), gm_bench_room(bench)))
         n.most /= FACTOR;
     int status = gm_min_all(&n.most);

@@ -2,7 +2,7 @@
  * repetition; one that has failed, as `status` says, sends and receives all the same, without data.
  *
  *   talk.c   the repetitions and their checks
- *   mpi.c    the test: its cases, their times */
+ *   mpi.c    the test: its cases */
 #ifndef GM_SRC_BENCH_LAB_TALK_H
 #define GM_SRC_BENCH_LAB_TALK_H
 

@@ -1,0 +1,18 @@
+/* together.h - work that all ranks do together, for the tests of messages between ranks, by the clock of rank 0. All
+ * ranks make each repetition, and agree on what comes next after a few of them: rank 0 decides. A rank that has failed,
+ * as `status` says, makes them all the same, without data, until then. */
+#ifndef GM_SRC_BENCH_LAB_TOGETHER_H
+#define GM_SRC_BENCH_LAB_TOGETHER_H
+
+#include "src/bench/bench.h"
+
+/* One repetition. Returns the status with what has failed here. */
+typedef int gm_together(const void *context, int status);
+
+/* Repeats until rank 0's times are steady. Collective. */
+int gm_lab_time_together_all(gm_bench *bench, gm_together *run, const void *context, gm_bench_timing *timing);
+
+/* Is there only one rank? Then a note says so. */
+int gm_lab_is_lonely(const gm_bench *bench);
+
+#endif
