@@ -40,6 +40,7 @@ GM_TESTS = \
 	tests/kernels/matmul/unpack \
 	tests/src/caps \
 	tests/src/caps_shared.np2 \
+	tests/src/bench/exchange.np2 \
 	tests/src/bench/limits \
 	tests/src/bench/picture \
 	tests/src/exchange/staged.np3 \
@@ -238,6 +239,8 @@ tests_src_caps_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
+tests_src_bench_exchange_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
