@@ -193,6 +193,10 @@ int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t c
  * dataset `key` in row-major order. */
 int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64_t cols, int64_t ld, uint64_t key);
 
+/* The same of rows [first, first + rows) of the dataset. */
+int gm_bench_fill_rows(gm_bench *bench, void *dst, gm_dtype type, int64_t first, int64_t rows, int64_t cols, int64_t ld,
+                       uint64_t key);
+
 /* Copies bytes from pageable host memory to the device, or back, and waits for the copy. */
 int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes);
 int gm_bench_download(gm_bench *bench, void *dst, const void *src, size_t bytes);
@@ -214,19 +218,24 @@ void gm_bench_pair_close(gm_bench_pair *pair);
 /* dst: [bytes] host memory = the bytes of src from byte `from` on. */
 void gm_bench_pair_source(const gm_bench_pair *pair, int64_t from, int64_t bytes, void *dst);
 
-/* The elements of C = A B that are checked, and their exact values. A and B are random matrices (gm_bench_fill) of the
- * given keys. */
+/* The factors of C = A B, random matrices (gm_bench_fill) of the given keys: rows [first, first + m) of A, and B. */
+typedef struct gm_bench_factors {
+    gm_dtype type;
+    int64_t first, m, n, k;
+    uint64_t key_a, key_b;
+} gm_bench_factors;
+
+/* The elements of C that are checked, and their exact values. */
 typedef struct gm_bench_sample {
     int64_t m, n, k, rows, cols;
     int64_t *row, *col; /* [rows], [cols]: ascending */
     double *exact;      /* [rows][cols] */
 } gm_bench_sample;
 
-/* All elements up to 1024 x 1024; of a larger C, or where all tests run, the elements in both a sampled row and a
- * sampled column, one row and one column of each of 64 equal parts. The caller frees the sample, also after a failure.
- */
-int gm_bench_sample_make(gm_bench *bench, gm_dtype type, int64_t m, int64_t n, int64_t k, uint64_t key_a,
-                         uint64_t key_b, gm_bench_sample *sample);
+/* If whole, all elements up to 1024 x 1024; of a larger C, or where all tests run, the elements in both a sampled row
+ * and a sampled column, one row and one column of each of 64 equal parts. The caller frees the sample, also after a
+ * failure. */
+int gm_bench_sample_make(gm_bench *bench, const gm_bench_factors *factors, int whole, gm_bench_sample *sample);
 void gm_bench_sample_free(gm_bench_sample *sample);
 
 /* c: [m][ld] on the device, F32 or F64. Errors are relative to |A| |B|, which is C itself: no element is negative. */

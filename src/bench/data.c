@@ -29,10 +29,16 @@ static void make_rows(const gm_bench *bench, char *dst, gm_dtype type, int64_t r
 
 int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64_t cols, int64_t ld, uint64_t key)
 {
+    return gm_bench_fill_rows(bench, dst, type, 0, rows, cols, ld, key);
+}
+
+int gm_bench_fill_rows(gm_bench *bench, void *dst, gm_dtype type, int64_t first, int64_t rows, int64_t cols, int64_t ld,
+                       uint64_t key)
+{
     int status = GM_OK;
     size_t width = (size_t)cols * gm_dtype_size(type), pitch = (size_t)ld * gm_dtype_size(type);
     if (bench->ops->unified) {
-        make_rows(bench, dst, type, 0, rows, cols, ld, key);
+        make_rows(bench, dst, type, first, rows, cols, ld, key);
         return GM_OK;
     }
     int64_t most = (int64_t)(GM_BENCH_STAGING / width);
@@ -40,7 +46,7 @@ int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64
         return gm_fail(GM_EINTERNAL, "bench: a row of %zu bytes exceeds the staging buffer", width);
     for (int64_t row = 0; row < rows && !status; row += most) {
         int64_t count = gm_min(most, rows - row);
-        make_rows(bench, bench->staging, type, row, count, cols, cols, key);
+        make_rows(bench, bench->staging, type, first + row, count, cols, cols, key);
         status = bench->ops->copy_in(bench->queue, (char *)dst + (size_t)row * pitch, pitch, bench->staging, width,
                                      width, count);
         if (!status)
@@ -116,19 +122,18 @@ void gm_bench_sample_free(gm_bench_sample *sample)
     *sample = (gm_bench_sample){0};
 }
 
-int gm_bench_sample_make(gm_bench *bench, gm_dtype type, int64_t m, int64_t n, int64_t k, uint64_t key_a,
-                         uint64_t key_b, gm_bench_sample *sample)
+int gm_bench_sample_make(gm_bench *bench, const gm_bench_factors *f, int whole, gm_bench_sample *sample)
 {
     void *a = NULL, *b = NULL, *exact = NULL;
-    int all = m <= WHOLE && n <= WHOLE && !bench->is_brief;
-    *sample = (gm_bench_sample){.m = m, .n = n, .k = k};
-    sample->rows = choose(m, all, key_a + key_b, &sample->row);
-    sample->cols = choose(n, all, key_a - key_b, &sample->col);
+    int all = whole && f->m <= WHOLE && f->n <= WHOLE && !bench->is_brief;
+    *sample = (gm_bench_sample){.m = f->m, .n = f->n, .k = f->k};
+    sample->rows = choose(f->m, all, f->key_a + f->key_b, &sample->row);
+    sample->cols = choose(f->n, all, f->key_a - f->key_b, &sample->col);
     int status = sample->row && sample->col ? GM_OK : gm_fail(GM_EDEVICE, "no memory for a sample");
     if (!status)
-        status = gm_host_alloc((size_t)(sample->rows * k) * sizeof(double), &a);
+        status = gm_host_alloc((size_t)(sample->rows * f->k) * sizeof(double), &a);
     if (!status)
-        status = gm_host_alloc((size_t)(sample->cols * k) * sizeof(double), &b);
+        status = gm_host_alloc((size_t)(sample->cols * f->k) * sizeof(double), &b);
     if (!status)
         status = gm_host_alloc((size_t)(sample->rows * sample->cols) * sizeof(double), &exact);
     sample->exact = exact;
@@ -136,13 +141,13 @@ int gm_bench_sample_make(gm_bench *bench, gm_dtype type, int64_t m, int64_t n, i
         goto out;
 #pragma omp parallel for num_threads(bench->job->threads)
     for (int64_t i = 0; i < sample->rows; i++)
-        for (int64_t l = 0; l < k; l++)
-            ((double *)a)[i * k + l] = element(type, key_a, sample->row[i] * k + l);
+        for (int64_t l = 0; l < f->k; l++)
+            ((double *)a)[i * f->k + l] = element(f->type, f->key_a, (f->first + sample->row[i]) * f->k + l);
 #pragma omp parallel for num_threads(bench->job->threads)
-    for (int64_t l = 0; l < k; l++)
+    for (int64_t l = 0; l < f->k; l++)
         for (int64_t j = 0; j < sample->cols; j++)
-            ((double *)b)[l * sample->cols + j] = element(type, key_b, l * n + sample->col[j]);
-    gm_cpu_reference(bench->job->threads, sample->rows, sample->cols, k, a, b, sample->exact);
+            ((double *)b)[l * sample->cols + j] = element(f->type, f->key_b, l * f->n + sample->col[j]);
+    gm_cpu_reference(bench->job->threads, sample->rows, sample->cols, f->k, a, b, sample->exact);
     status = gm_stop_status();
 out:
     gm_host_free(b);

@@ -1,0 +1,254 @@
+/* A product of random matrices in device memory: its memory, its data, its calls, and the errors of its result. */
+#include "src/bench/operations/product.h"
+
+#include "base/random.h"
+#include "base/size.h"
+#include "base/tiling.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const gm_precision gm_product_precisions[GM_PRODUCT_PRECISIONS] = {GM_PRECISION_FP32, GM_PRECISION_EXACT,
+                                                                   GM_PRECISION_FP64};
+
+/* --- Memory --- */
+
+/* Bytes of a matrix on the device. */
+static int64_t matrix_bytes(int64_t rows, int64_t cols, gm_dtype type)
+{
+    int64_t size = (int64_t)gm_dtype_size(type);
+    return gm_mul_sat(gm_mul_sat(rows, gm_tiling_ld(cols, size)), size);
+}
+
+int64_t gm_product_bytes(const gm_bench_product *p)
+{
+    const gm_product_shape *s = &p->shape;
+    int64_t bytes = gm_add_sat(matrix_bytes(p->room, s->k, p->type), matrix_bytes(s->k, s->n, p->type));
+    if (p->product->operand != p->type)
+        bytes = gm_add_sat(bytes, gm_add_sat(matrix_bytes(p->room, s->k, p->product->operand),
+                                             matrix_bytes(s->k, s->n, p->product->operand)));
+    if (p->product->accumulator != p->result)
+        bytes = gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->product->accumulator));
+    return gm_add_sat(gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->result)), 1 << 20);
+}
+
+static int alloc_matrix(gm_bench_product *p, int64_t rows, int64_t cols, gm_dtype type, void **out)
+{
+    return p->bench->ops->alloc(p->bench->device, (size_t)matrix_bytes(rows, cols, type), out);
+}
+
+static int64_t ld(int64_t cols, gm_dtype type)
+{
+    return gm_tiling_ld(cols, (int64_t)gm_dtype_size(type));
+}
+
+void gm_product_free(gm_bench_product *p)
+{
+    const gm_device_ops *ops = p->bench->ops;
+    gm_device *device = p->bench->device;
+    ops->free(device, p->nonfinite);
+    if (p->c != p->acc)
+        ops->free(device, p->c);
+    ops->free(device, p->acc);
+    ops->free(device, p->tiles);
+    if (p->panel_b != p->b)
+        ops->free(device, p->panel_b);
+    if (p->panel_a != p->a)
+        ops->free(device, p->panel_a);
+    ops->free(device, p->b);
+    ops->free(device, p->a);
+    gm_bench_sample_free(&p->sample);
+}
+
+int gm_product_alloc(gm_bench_product *p)
+{
+    const gm_product_shape *s = &p->shape;
+    gm_dtype operand = p->product->operand, accumulator = p->product->accumulator;
+    void *count = NULL;
+    int status = alloc_matrix(p, p->room, s->k, p->type, &p->a);
+    if (!status)
+        status = alloc_matrix(p, s->k, s->n, p->type, &p->b);
+    p->panel_a = p->a;
+    p->panel_b = p->b;
+    if (!status && operand != p->type)
+        status = alloc_matrix(p, p->room, s->k, operand, &p->panel_a);
+    if (!status && operand != p->type)
+        status = alloc_matrix(p, s->k, s->n, operand, &p->panel_b);
+    if (!status)
+        status = alloc_matrix(p, p->room, s->n, accumulator, &p->acc);
+    p->c = p->acc;
+    if (!status && accumulator != p->result)
+        status = alloc_matrix(p, p->room, s->n, p->result, &p->c);
+    if (!status && p->product->wants_tiles)
+        status = p->bench->ops->alloc(p->bench->device,
+                                      (size_t)p->bench->job->threads * (size_t)(p->product->tile * p->product->tile) *
+                                          gm_dtype_size(accumulator),
+                                      &p->tiles);
+    if (!status)
+        status = p->bench->ops->alloc(p->bench->device, sizeof *p->nonfinite, &count);
+    p->nonfinite = count;
+    return status ? status : p->bench->ops->zero(p->bench->queue, count, sizeof *p->nonfinite);
+}
+
+/* Makes a panel from the data, unless the panel is the data. */
+static int unpack(gm_bench_product *p, int64_t rows, int64_t cols, const void *data, void *panel)
+{
+    if (panel == data)
+        return GM_OK;
+    gm_unpack_call call = {.rows = rows,
+                           .cols = cols,
+                           .src = data,
+                           .src_pitch = (size_t)ld(cols, p->type) * gm_dtype_size(p->type),
+                           .src_type = p->type,
+                           .dst = panel,
+                           .ld = ld(cols, p->product->operand),
+                           .dst_type = p->product->operand};
+    return p->bench->ops->unpack(p->bench->queue, &call);
+}
+
+int64_t gm_product_tile(const gm_bench_product *p)
+{
+    return gm_tiling_tile(p->shape.m, p->shape.n, p->product->tile);
+}
+
+static void set_calls(gm_bench_product *p)
+{
+    const gm_product_shape *s = &p->shape;
+    gm_dtype operand = p->product->operand, accumulator = p->product->accumulator;
+    p->product_call = (gm_product_call){.m = p->rows,
+                                        .n = s->n,
+                                        .k = s->k,
+                                        .a = p->panel_a,
+                                        .lda = ld(s->k, operand),
+                                        .b = p->panel_b,
+                                        .ldb = ld(s->n, operand),
+                                        .acc = p->acc,
+                                        .ldacc = ld(s->n, accumulator),
+                                        .leaf = gm_tiling_leaf(p->precision, s->k),
+                                        .tile = gm_product_tile(p),
+                                        .tiles = p->tiles,
+                                        .tile_count = p->bench->job->threads};
+    p->finish_call = (gm_finish_call){.rows = p->rows,
+                                      .cols = s->n,
+                                      .acc = p->acc,
+                                      .ldacc = ld(s->n, accumulator),
+                                      .acc_type = accumulator,
+                                      .alpha = 1,
+                                      .c0_type = p->result,
+                                      .out = p->c,
+                                      .out_type = p->result,
+                                      .count = p->nonfinite};
+}
+
+int gm_product_fill_b(gm_bench_product *p)
+{
+    const gm_product_shape *s = &p->shape;
+    int status = gm_bench_fill(p->bench, p->b, p->type, s->k, s->n, ld(s->n, p->type), p->key_b);
+    if (!status)
+        status = unpack(p, s->k, s->n, p->b, p->panel_b);
+    return status ? status : p->bench->ops->queue_sync(p->bench->queue);
+}
+
+int gm_product_fill_rows(gm_bench_product *p)
+{
+    const gm_product_shape *s = &p->shape;
+    set_calls(p);
+    int status = gm_bench_fill_rows(p->bench, p->a, p->type, p->first, p->rows, s->k, ld(s->k, p->type), p->key_a);
+    if (!status)
+        status = unpack(p, p->rows, s->k, p->a, p->panel_a);
+    return status ? status : p->bench->ops->queue_sync(p->bench->queue);
+}
+
+int gm_product_sample(gm_bench_product *p, int whole)
+{
+    const gm_bench_factors factors = {p->type, p->first, p->rows, p->shape.n, p->shape.k, p->key_a, p->key_b};
+    gm_bench_sample_free(&p->sample);
+    return gm_bench_sample_make(p->bench, &factors, whole, &p->sample);
+}
+
+/* --- Results --- */
+
+int gm_product_run(const gm_bench_product *p, gm_queue *queue)
+{
+    int status = p->product->run(queue, &p->product_call);
+    return status || p->c == p->acc ? status : p->bench->ops->finish(queue, &p->finish_call);
+}
+
+int64_t gm_product_ldc(const gm_bench_product *p)
+{
+    return p->c == p->acc ? ld(p->shape.n, p->result) : p->shape.n;
+}
+
+double gm_product_roundoff(gm_dtype arithmetic)
+{
+    return arithmetic == GM_DTYPE_F64 ? 0x1p-53 : 0x1p-24;
+}
+
+double gm_product_limit(const gm_bench *bench, gm_dtype arithmetic)
+{
+    const gm_device_info *info = &bench->job->info;
+    return arithmetic == GM_DTYPE_F64 ? info->fp64_limit : info->fp32_limit;
+}
+
+int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_queue *queue), void *context, int64_t ldc,
+                     gm_dtype arithmetic, const char *what, double *max_error, double *mean_error)
+{
+    const gm_bench *bench = p->bench;
+    int64_t size = (int64_t)gm_dtype_size(p->result);
+    int status = bench->ops->zero(bench->queue, p->c, (size_t)(p->rows * ldc * size));
+    if (!status)
+        status = run(context, bench->queue);
+    if (!status)
+        status = gm_bench_sample_compare(p->bench, &p->sample, p->c, p->result, ldc, max_error, mean_error);
+    /* The bound for a sum of k rounded terms in any order, plus the rounding of C to its type. */
+    double bound = ((double)p->shape.k + 1) * gm_product_roundoff(arithmetic) + gm_product_roundoff(p->result);
+    if (!status && !(*max_error <= bound))
+        status = gm_fail(GM_ECHECK,
+                         "bench %s: %s: %" PRId64 " x %" PRId64 " x %" PRId64
+                         ": the relative error %.2e exceeds the rounding bound %.2e",
+                         bench->test, what, p->shape.m, p->shape.n, p->shape.k, *max_error, bound);
+    return status;
+}
+
+/* --- Shapes --- */
+
+int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *p)
+{
+    const gm_precision_info *info = gm_precision_get(precision);
+    *p = (gm_bench_product){.bench = bench,
+                            .shape = *shape,
+                            .rows = shape->m,
+                            .room = shape->m,
+                            .precision = precision,
+                            .product = bench->ops->product(bench->device, precision),
+                            .type = info->operand,
+                            .result = info->result,
+                            .key_a = gm_random_key(1, 0),
+                            .key_b = gm_random_key(1, 1)};
+    return p->product != NULL;
+}
+
+int gm_product_parse(const gm_bench *bench, gm_product_shape shapes[GM_PRODUCT_SHAPES], int *count)
+{
+    const char *text = bench->job->options->shapes;
+    int good = 1;
+    *count = 0;
+    for (const char *at = text; at && good; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[80], *next = word;
+        int64_t side[3];
+        int sides = 0;
+        good = strcspn(at, ",") < sizeof word && *count < GM_PRODUCT_SHAPES;
+        snprintf(word, sizeof word, "%.*s", (int)gm_min((int64_t)strcspn(at, ","), sizeof word - 1), at);
+        for (char *one; good && (one = strsep(&next, "x"));)
+            good = sides < 3 && !gm_integer_parse(one, 1, INT32_MAX, &side[sides++]);
+        if (good && sides == 1)
+            side[1] = side[2] = side[0];
+        good = good && sides != 2;
+        if (good)
+            shapes[(*count)++] = (gm_product_shape){side[0], side[1], side[2]};
+    }
+    return good ? GM_OK
+                : gm_fail(GM_EUSAGE, "--shapes '%s': bench %s expected up to %d shapes N or MxNxK, separated by commas",
+                          text, bench->test, GM_PRODUCT_SHAPES);
+}
