@@ -9,6 +9,7 @@
 GM_TESTS = \
 	tests/mpi/agree.np3 \
 	tests/mpi/bind \
+	tests/mpi/numa \
 	tests/io/read/chunks \
 	tests/io/read/chunk_faults \
 	tests/io/box \
@@ -44,6 +45,7 @@ GM_TESTS = \
 	tests/src/bench/limits \
 	tests/src/bench/picture \
 	tests/src/exchange/staged.np3 \
+	tests/src/bench/team.np3 \
 	tests/src/map \
 	tests/src/move/boxes \
 	tests/src/move/gather \
@@ -177,6 +179,7 @@ GM_TESTS_HDF5 = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS)
 tests_mpi_agree_np3_SOURCES = tests/mpi/agree.c
 tests_mpi_bind_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CPPFLAGS)
 tests_mpi_bind_SOURCES = tests/mpi/bind.c
+tests_mpi_numa_SOURCES = tests/mpi/numa.c
 tests_kernels_blas_once_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS)
 tests_kernels_blas_once_SOURCES = tests/kernels/blas_once.c
 tests_mpi_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
@@ -246,6 +249,8 @@ tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
 tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c tests/src/slow_device.c tests/src/slow_device.h
+tests_src_bench_team_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c

@@ -1,11 +1,12 @@
 /* bench.h - the harness of the tests of bench: timing, data, and a table of results. All ranks run the same tests, each
- * on its device; gm_bench_time(), gm_bench_time_by_clock() and gm_bench_add() are collective, and nothing
- * else that a test calls, but for mpi and exchange, which measure the ranks themselves. Functions
+ * on its device; gm_bench_time(), gm_bench_time_by_clock() and gm_bench_add() are collective, and nothing else that a
+ * test calls, but for mpi and exchange, which measure the ranks themselves, and the tests of teams (team.h). Functions
  * return a gm_status.
  *
  *   op.c        the operation: chooses the tests and runs them
  *   harness.c   opens and closes the harness; times cases until the times are steady
- *   ranks.c     ranks that measure together, and their results
+ *   ranks.c     ranks that measure at the same time, and their results
+ *   team.c      ranks that measure as one: their work together, until the last of them has done its share
  *   sizes.c     buffer sizes, and the cache states to measure them in
  *   data.c      random data, transfers, and the error of a product
  *   row.c       a row of results: its rate and its limits
@@ -16,6 +17,7 @@
  *   operations/ the tests of operations
  *   file/       the test of files
  *   lab/        the laboratory: tests of one property of the hardware each
+ *   machine/    the tests of all devices of a machine
  *
  * To add a test: a source file with a function of type gm_bench_test, and its line in benches.def.
  */
@@ -91,8 +93,9 @@ typedef struct gm_bench_row {
     double max_error, mean_error; /* relative; -1: does not apply */
     int64_t leaf, tile;           /* of the program's own product; 0: does not apply */
     int threads;                  /* processor threads that move the bytes; 0: does not apply */
-    int ranks;                    /* that measured it; timing.median is the median over them */
-    double fastest, slowest;      /* of several ranks: their extreme medians */
+    int ranks; /* that measured it: timing.median is the median over them, or (team.h) of them together; 0: as many as
+                  there are, gm_bench_add() finds their results */
+    double rate_min, rate_max; /* of several ranks: their extreme rates, work per second */
     int slow_rank;
     char slow_host[GM_HOST_MAX];
     gm_bench_published published;
@@ -261,7 +264,8 @@ const char *gm_bench_limit_name(const gm_bench_row *row);
 /* GM_ECHECK if a rate exceeds its computed limit: the benchmark measures wrongly. */
 int gm_bench_check_limits(const gm_bench *bench);
 
-/* Appends a copy of a row, its texts included, and prints it on standard output of rank 0. GM_EOUTPUT. Collective. */
+/* Appends a copy of a row, its texts included, and prints it on standard output of rank 0. GM_EOUTPUT. Collective, but
+ * for a row that has its ranks. */
 int gm_bench_add(gm_bench *bench, const gm_bench_row *row);
 
 /* Appends a row, whose texts are copied. Rank 0. GM_EDEVICE. */

@@ -1,5 +1,5 @@
-/* bench - measures the devices: a table of tests (benches.def), on all ranks, those of files on rank 0. Or compares the
- * results of two runs, or draws those of one. */
+/* bench - measures the devices: a table of tests (benches.def), on all ranks. Or compares the results of two runs, or
+ * draws those of one. */
 #include "base/log.h"
 #include "io/describe/describe.h"
 #include "io/write/output.h"
@@ -58,6 +58,12 @@ static int list(void)
     return gm_stdout_flush();
 }
 
+/* Is the argument of a test a file that it reads? */
+static int takes_file(int test)
+{
+    return tests[test].argument && strncmp(tests[test].argument, "FILE", 4) == 0;
+}
+
 static int find(const char *name)
 {
     for (int i = 0; i < TESTS; i++)
@@ -69,7 +75,7 @@ static int find(const char *name)
 /* The tests that are named; if none is, all that take no argument. */
 static int choose(const gm_options *o, choice choices[TESTS])
 {
-    int count = 0, arguments = 0;
+    int count = 0, files = 0;
     for (int i = 0; i < TESTS; i++)
         choices[i] = (choice){.wanted = o->operand_count == 0 && !tests[i].argument};
     for (int w = 0; w < o->operand_count; w++) {
@@ -80,14 +86,19 @@ static int choose(const gm_options *o, choice choices[TESTS])
         if (!tests[i].argument)
             continue;
         if (++w == o->operand_count)
-            return gm_fail(GM_EUSAGE, "bench %s needs a %s argument", tests[i].name, tests[i].argument);
+            return gm_fail(GM_EUSAGE,
+                           takes_file(i) ? "bench %s needs a %s argument" : "bench %s needs an operation: %s",
+                           tests[i].name, tests[i].argument);
         choices[i].argument = o->operands[w];
+        if (!takes_file(i) && strcmp(o->operands[w], tests[i].argument) != 0)
+            return gm_fail(GM_EUSAGE, "bench %s: unknown operation '%s', expected %s", tests[i].name, o->operands[w],
+                           tests[i].argument);
     }
     for (int i = 0; i < TESTS; i++) {
         count += choices[i].wanted;
-        arguments += choices[i].argument != NULL;
+        files += choices[i].argument && takes_file(i);
     }
-    if (o->output && arguments == 0)
+    if (o->output && files == 0)
         return gm_fail(GM_EUSAGE, "--output '%s': only tests with a FILE argument write files", o->output);
     return o->shapes && count > 1
                ? gm_fail(GM_EUSAGE, "--shapes '%s' needs exactly one test: each test has shapes of its own", o->shapes)
@@ -102,7 +113,7 @@ static int check_files(gm_bench *bench, const choice choices[TESTS])
     int status = GM_OK, at_stake = gm_text_is_at_stake(&bench->json) || gm_text_is_at_stake(&bench->csv) ||
                                    gm_text_is_at_stake(&bench->plot) || gm_text_is_at_stake(&bench->job->report.file);
     for (int i = 0; i < TESTS && !status && at_stake; i++) {
-        if (!choices[i].wanted || !choices[i].argument)
+        if (!choices[i].wanted || !takes_file(i))
             continue;
         status = gm_describe(choices[i].argument, NULL, &input);
         if (!status)
@@ -114,13 +125,13 @@ static int check_files(gm_bench *bench, const choice choices[TESTS])
     return status;
 }
 
-/* A test with an argument, which reads and writes files, runs on rank 0 alone. */
+/* A test of files runs on rank 0 alone. */
 static int run_test_all(gm_bench *bench, int test, const char *argument)
 {
     int leading = bench->job->ranks->rank == 0;
     bench->test = tests[test].name;
     bench->argument = argument;
-    bench->is_alone = tests[test].argument != NULL;
+    bench->is_alone = takes_file(test);
     if (bench->is_alone)
         return gm_job_agree_all(bench->job, leading ? tests[test].run(bench) : GM_OK);
     return gm_bench_meet_all(bench, GM_BENCH_ENDS, tests[test].run(bench));

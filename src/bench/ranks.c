@@ -54,8 +54,8 @@ static void summarize(result *all, int count, gm_bench_row *row)
 {
     qsort(all, (size_t)count, sizeof *all, by_seconds);
     row->timing.median = (all[(count - 1) / 2].seconds + all[count / 2].seconds) / 2;
-    row->fastest = all[0].seconds;
-    row->slowest = all[count - 1].seconds;
+    row->rate_max = row->work / all[0].seconds;
+    row->rate_min = row->work / all[count - 1].seconds;
     row->slow_rank = all[count - 1].rank;
     snprintf(row->slow_host, sizeof row->slow_host, "%s", all[count - 1].host);
 }
@@ -64,6 +64,8 @@ int gm_bench_gather_all(gm_bench *bench, gm_bench_row *row)
 {
     const gm_ranks *ranks = bench->job->ranks;
     result own = {.seconds = row->timing.median, .rank = ranks->rank}, *all = NULL;
+    if (row->ranks > 0)
+        return GM_OK;
     row->ranks = bench->is_alone ? 1 : ranks->size;
     if (row->ranks == 1)
         return GM_OK;

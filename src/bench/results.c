@@ -85,10 +85,8 @@ static gm_bench_row row_of(const json_t *from)
     copy_text(row.kernel, from, "kernel");
     copy_text(row.shape, from, "shape");
     if (row.ranks > 1) {
-        double least = rate_of(&unit, figure_of(ranks, "rate_min")),
-               most = rate_of(&unit, figure_of(ranks, "rate_max"));
-        row.slowest = least > 0 ? 1 / least : row.timing.median;
-        row.fastest = most > 0 ? 1 / most : row.timing.median;
+        row.rate_min = rate_of(&unit, figure_of(ranks, "rate_min"));
+        row.rate_max = rate_of(&unit, figure_of(ranks, "rate_max"));
     }
     return row;
 }

@@ -46,8 +46,8 @@ static void print_row(const gm_bench_row *r, int first)
            format_error(most, r->max_error), format_error(mean, r->mean_error));
     if (r->ranks > 1)
         printf("%-9s   %d ranks, %s to %s %s, the slowest is rank %d on %s\n", "", r->ranks,
-               format_rate(rate, r, r->work / r->slowest), format_rate(limit, r, r->work / r->fastest), r->unit.name,
-               r->slow_rank, r->slow_host);
+               format_rate(rate, r, r->rate_min), format_rate(limit, r, r->rate_max), r->unit.name, r->slow_rank,
+               r->slow_host);
     if (r->published.rate > 0)
         printf("%-9s %-24s %-20s %-5s %12s %7s %5s %10s %-7s %10s %-24s %8s %8s %9s %9s\n", "", "  published", "", "",
                "", "", "", format_rate(rate, r, r->published.rate), r->unit.name, "", "", "", "",
@@ -146,9 +146,8 @@ static json_t *row_object(const gm_bench_row *r)
 static json_t *ranks_object(const gm_bench_row *r)
 {
     return json_pack("{s:i, s:f, s:f, s:i, s:s}", "count", r->ranks, "rate_min",
-                     gm_bench_in_unit(&r->unit, r->work / r->slowest), "rate_max",
-                     gm_bench_in_unit(&r->unit, r->work / r->fastest), "slowest", r->slow_rank, "slowest_host",
-                     r->slow_host);
+                     gm_bench_in_unit(&r->unit, r->rate_min), "rate_max", gm_bench_in_unit(&r->unit, r->rate_max),
+                     "slowest", r->slow_rank, "slowest_host", r->slow_host);
 }
 
 static json_t *device_object(const gm_device_info *d)

@@ -17,7 +17,7 @@ STOPPED = 75
 with open(os.path.join(gm.SOURCE, "src/bench/benches.def")) as file:
     text = file.read()
 tests = re.findall(r'^GM_BENCH\("(\w+)", \w+, (NULL|"[^"]*"), "([^"]*)",', text, re.MULTILINE)
-lab = [name for name, argument, _ in tests if name not in ("matmul", "copy", "reduce", "normalize", "histogram", "transpose", "flip", "gather", "file")]
+lab = [name for name, argument, _ in tests if argument == "NULL" and name not in ("matmul", "copy", "reduce", "normalize", "histogram", "transpose", "flip", "gather")]
 gm.ok("global" in lab, "the laboratory has tests", lab)
 
 # The experiments by the letter of their text and the number of their section.
@@ -95,18 +95,35 @@ for name, ranks, variants in (("mpi", 2, {"ping-pong, host", "send to rank 1, ho
 ran = gm.run("bench exchange --shapes 1M --device cpu", 2)
 gm.ok(ran.code == 2 and len(ran.errors) == 1 and "no shapes" in ran.errors[0], "refused: bench exchange --shapes", ran)
 
-for name, ranks in (("global", 1), ("global", 2), ("exchange", 2)):
+for ranks in (1, 2, 3):
+    ran = gm.run("bench scaling matmul --shapes 96,70x130x33 --device cpu --threads 1 --json r.json", ranks, 120)
+    if not gm.ok(ran.code == 0 and not ran.errors, f"bench scaling matmul, {ranks} ranks", ran):
+        continue
+    with open("r.json") as file:
+        rows = json.load(file)["rows"]
+    several = [count for count in (2, 3) if count <= ranks]
+    wanted = {(f"{precision}, 1 rank", shape) for precision in ("fp32", "exact", "fp64") for shape in ("96x96x96", "70x130x33")}
+    wanted |= {(f"{precision} strong, {count} ranks", shape) for precision in ("fp32", "exact", "fp64") for count in several for shape in ("96x96x96", "70x130x33")}
+    wanted |= {(f"{precision} weak, {count} ranks", shape) for precision in ("fp32", "exact", "fp64") for count in several
+               for shape in (f"{96 * count}x96x96", f"{70 * count}x130x33")}
+    gm.ok({(row["variant"], row["shape"]) for row in rows} == wanted and len(rows) == len(wanted), f"bench scaling matmul, {ranks} ranks: one rank, and each way on several", ran)
+    gm.ok(all(row["rate"] > 0 and row["unit"] == "Tflop/s" and 0 < row["max_error"] < 1e-5 and row["leaf"] > 0 for row in rows)
+          and all((row["limit_by"] == f'{row["x"]:.0f} x 1 rank') == (row["x"] > 1) and row.get("ranks", {"count": 1})["count"] == row["x"] for row in rows),
+          f"bench scaling matmul, {ranks} ranks: rates, errors, and as many times the rate of one rank", rows)
+
+for test, ranks in (("global", 1), ("global", 2), ("exchange", 2), ("scaling matmul", 1), ("scaling matmul", 3)):
     before = gm.state()
-    child = gm.start(gm.command_line(f"bench {name} --device cpu --threads 1 --json out.json --csv out.csv --plot out.svg"
-                                     if shutil.which("gnuplot") else f"bench {name} --device cpu --threads 1 --json out.json --csv out.csv", ranks))
+    child = gm.start(gm.command_line(f"bench {test} --device cpu --threads 1 --json out.json --csv out.csv {'--plot out.svg' if shutil.which('gnuplot') else ''}", ranks))
     time.sleep(2.5)
     os.kill(child.pid, signal.SIGTERM)
     ran = gm.finish(child, 10, time.monotonic())
     good = ran.code == STOPPED if ranks == 1 else ran.code # mpirun has a code of its own, and may lose the message
     gm.ok(good and ran.seconds < SOON + SLACK * (ranks > 1 or os.cpu_count() < 4) and gm.state() == before,
-          f"SIGTERM in bench {name}, {ranks} ranks: exit {STOPPED} soon, no file", ran, *gm.difference(before, gm.state()))
+          f"SIGTERM in bench {test}, {ranks} ranks: exit {STOPPED} soon, no file", ran, *gm.difference(before, gm.state()))
 
 for arguments, code, pattern in (("bench global --shapes 1K", 2, "--shapes '1K'.*bench global.*at least"), ("bench global --shapes 1M,x", 2, "--shapes"), ("bench cache memory --shapes 1M", 2, "exactly one test"),
+                                 ("bench scaling", 2, "needs an operation: matmul"), ("bench scaling copy", 2, "unknown operation 'copy', expected matmul"),
+                                 ("bench scaling matmul --shapes 3x4", 2, "--shapes '3x4'.*bench scaling"), ("bench scaling matmul -o x", 2, "--output 'x'"),
                                  ("bench globe", 2, "'globe'.*--list"), ("bench global copy --shapes 1M", 2, "exactly one test")):
     ran = gm.run(f"{arguments} --device cpu")
     gm.ok(ran.code == code and len(ran.errors) == 1 and re.search(pattern, ran.errors[0]), f"refused: {arguments}", ran)

@@ -57,7 +57,7 @@ LESSONS = (
     ("B8", "overlap", "overlapped", "overlapped, pageable", 1.5),
     ("B8", "transfer", "both ways", "to device, pinned", 1.5),
     ("C1", "launch", ("asynchronous", "1 x 1"), ("synchronous", "1 x 1"), 1.8),
-    ("C2", "transfer", ("pieces to device", "64.00 MiB"), ("pieces to device", "4.00 KiB"), 8),
+    ("C2", "link", ("to device, rank 0", "64.00 MiB"), ("to device, rank 0", "4.00 KiB"), 8),
     ("C2", "transfer", ("asynchronous", "4 bytes"), ("synchronous", "4 bytes"), 1.8),
     ("C3", "global", "consecutive", "random", 3),
     ("C4", "normalize", "u16-u16 nearest-even", "u16-u16 truncate", 0.97),

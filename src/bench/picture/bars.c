@@ -36,13 +36,13 @@ static void put_data(FILE *script, const gm_panel *panel)
     fprintf(script, "$rows << END\n");
     for (int i = 0; i < panel->count; i++) {
         const gm_bench_row *row = panel->rows[i];
-        int several = row->ranks > 1 && row->slowest > 0 && row->fastest > 0;
+        int several = row->ranks > 1 && row->rate_min > 0 && row->rate_max > 0;
         fprintf(script, "%d", i);
         put_value(script, row, gm_bench_rate(row));
         put_value(script, row, gm_bench_limit(row));
         put_value(script, row, row->published.rate);
-        put_value(script, row, several ? row->work / row->slowest : 0);
-        put_value(script, row, several ? row->work / row->fastest : 0);
+        put_value(script, row, several ? row->rate_min : 0);
+        put_value(script, row, several ? row->rate_max : 0);
         fputc(' ', script);
         gm_picture_quote(script, gm_picture_label(panel, row, 0, text));
         fprintf(script, " \"%s\"\n", gm_picture_number(gm_bench_in_unit(&row->unit, gm_bench_rate(row)), text));

@@ -71,8 +71,8 @@ static void add_ranks(void)
     for (int i = 0; i < 3; i++) {
         gm_bench_row *row = add("ranks", "copy", gm_bench_unit_bytes, 3e12 - 1e11 * i);
         row->ranks = 4;
-        row->slowest = 1.3;
-        row->fastest = 0.9;
+        row->rate_min = row->work / 1.3;
+        row->rate_max = row->work / 0.9;
         snprintf(row->shape, sizeof row->shape, "%d GiB", i + 1);
     }
 }
