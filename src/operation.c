@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
-#include "io/virtual/sources.h"
 #include "src/map.h"
 #include "src/result.h"
 
@@ -74,29 +73,11 @@ static int check_report(const gm_run *run)
     return gm_report_check(run->job, run->input, run->shape.inputs, run->shape.outputs ? run->record->file : NULL);
 }
 
-/* What rank 0 knows of the sources of an input, to all ranks. Collective. */
-static int share_sources_all(const gm_run *run, const gm_dataset *input)
-{
-    int is_first = run->job->ranks->rank == 0;
-    size_t bytes = (size_t)input->sources_bytes;
-    void *data = is_first ? NULL : malloc(bytes);
-    const void *known = is_first ? gm_sources_export(input) : data;
-    int status = known ? GM_OK : gm_fail(GM_EDEVICE, "%s: no memory for a table of its parts", input->file);
-    status = gm_job_agree_all(run->job, status);
-    if (!status) /* rank 0 sends, and its table stays as it is */
-        status = gm_job_agree_all(run->job, gm_broadcast_all((void *)(uintptr_t)known, bytes));
-    if (!status)
-        status = gm_job_agree_all(run->job, gm_sources_import(input, known));
-    free(data);
-    return status;
-}
-
 static int share_all_sources_all(const gm_run *run)
 {
     int status = GM_OK;
-    for (int i = 0; i < run->shape.inputs && !status && run->job->ranks->size > 1; i++)
-        if (run->input[i].sources_bytes)
-            status = share_sources_all(run, &run->input[i]);
+    for (int i = 0; i < run->shape.inputs && !status; i++)
+        status = gm_run_share_sources_all(run->job, &run->input[i]);
     return status;
 }
 

@@ -120,8 +120,7 @@ static int count_threads_all(const gm_job *job, int *sum)
     return status;
 }
 
-/* Can all ranks open the descriptors of rank 0? Else temporary files need names. Collective. */
-static int ask_for_names_all(const gm_job *job, int *named)
+int gm_result_ask_for_names_all(const gm_job *job, int *named)
 {
     gm_file_probe probe = {.path = ""};
     int64_t opens = job->ranks->hosts <= 1;
@@ -237,7 +236,7 @@ int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset 
     if (!status)
         status = count_threads_all(job, &threads);
     if (!status)
-        status = ask_for_names_all(job, &named);
+        status = gm_result_ask_for_names_all(job, &named);
     if (!status && first) {
         record->threads = threads;
         record->named = named;

@@ -21,6 +21,9 @@ int gm_result_name(const gm_job *job, const char *fallback, char *file, char *da
 /* Reads --chunk, --deflate and --shuffle into a dataset whose rank and dims are set. Rank 0. */
 int gm_result_layout(const gm_job *job, gm_output_dataset *dataset);
 
+/* *named: do temporary files need names, as some rank cannot open a descriptor of rank 0? Collective. */
+int gm_result_ask_for_names_all(const gm_job *job, int *named);
+
 /* Checks and creates the output on a thread of rank 0, while the ranks go on. record: described on rank 0, room for it
  * elsewhere; inputs: the files that the output may not replace. Both are lent until the result is finished. After
  * it succeeded gm_result_open_all() is called, also after a failure, with this rank's status. Collective. */

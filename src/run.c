@@ -7,6 +7,7 @@
 #include "src/result.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int gm_run_describe_input(gm_run *run, int index, const char *text, const char *preferred)
@@ -126,4 +127,22 @@ void gm_run_add_real(gm_run *run, const char *name, double value)
 void gm_run_add_integer(gm_run *run, const char *name, int64_t value)
 {
     add(run, (gm_attribute){.name = name, .kind = GM_ATTRIBUTE_INTEGER, .integer = value});
+}
+
+int gm_run_share_sources_all(const gm_job *job, const gm_dataset *input)
+{
+    int is_first = job->ranks->rank == 0;
+    size_t bytes = (size_t)input->sources_bytes;
+    if (bytes == 0 || job->ranks->size == 1)
+        return GM_OK;
+    void *data = is_first ? NULL : malloc(bytes);
+    const void *known = is_first ? gm_sources_export(input) : data;
+    int status = known ? GM_OK : gm_fail(GM_EDEVICE, "%s: no memory for a table of its parts", input->file);
+    status = gm_job_agree_all(job, status);
+    if (!status) /* rank 0 sends, and its table stays as it is */
+        status = gm_job_agree_all(job, gm_broadcast_all((void *)(uintptr_t)known, bytes));
+    if (!status)
+        status = gm_job_agree_all(job, gm_sources_import(input, known));
+    free(data);
+    return status;
 }

@@ -61,6 +61,9 @@ typedef struct gm_run {
  * as input number index, which counts as the last one. GM_EUSAGE, GM_EINPUT. */
 int gm_run_describe_input(gm_run *run, int index, const char *text, const char *preferred);
 
+/* What rank 0 knows of the sources of an input, to all ranks, which have its record. Collective. */
+int gm_run_share_sources_all(const gm_job *job, const gm_dataset *input);
+
 /* Adds a dataset to the output, with the layout that --chunk, --deflate and --shuffle ask for (not for a scalar). The
  * first one names the file: --output, or "<stem>.<operation>.h5" beside the first input. A dataset named by --output
  * replaces name, and counts as the group of the names if the operation has several. GM_EUSAGE, GM_EOUTPUT. */

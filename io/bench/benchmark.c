@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/range.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "io/bytes.h"
@@ -25,7 +26,8 @@ enum { PAGE = 4096, SOURCE = 256 << 20, LOOKS = 16 }; /* LOOKS: places of the fi
 
 struct gm_read_benchmark {
     gm_read_strategy strategy;
-    int64_t piece, bytes, count;
+    int64_t piece, bytes;
+    gm_range kept; /* pieces */
     char title[GM_PATH_MAX];
     gm_bytes file;  /* of the raw strategies; descriptor -1 otherwise */
     int64_t offset; /* in the file, of the first byte they read; a multiple of the page size */
@@ -120,10 +122,10 @@ int gm_read_benchmark_open(const gm_dataset *dataset, gm_read_strategy strategy,
         status = open_reader(benchmark, bytes);
     else
         status = open_raw(benchmark, bytes, &possible);
-    benchmark->count = gm_ceil_div(benchmark->bytes, piece);
+    benchmark->kept.end = gm_ceil_div(benchmark->bytes, piece);
     if (benchmark->reader)
-        benchmark->count = gm_ceil_div(benchmark->rows, benchmark->piece_rows) *
-                           gm_ceil_div(benchmark->cols, benchmark->piece_cols);
+        benchmark->kept.end = gm_ceil_div(benchmark->rows, benchmark->piece_rows) *
+                              gm_ceil_div(benchmark->cols, benchmark->piece_cols);
     if (status || !possible)
         gm_read_benchmark_close(benchmark);
     else
@@ -142,17 +144,25 @@ void gm_read_benchmark_close(gm_read_benchmark *benchmark)
     free(benchmark);
 }
 
-int64_t gm_read_benchmark_bytes(const gm_read_benchmark *benchmark)
-{
-    return benchmark->bytes;
-}
-
 int64_t gm_read_benchmark_pieces(const gm_read_benchmark *benchmark)
 {
-    return benchmark->count;
+    return gm_range_length(benchmark->kept);
 }
 
-/* The rectangle of a piece, for the strategies that read elements. Returns its number of elements. */
+int64_t gm_read_benchmark_bytes(const gm_read_benchmark *benchmark)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < gm_read_benchmark_pieces(benchmark); i++)
+        bytes += gm_read_benchmark_piece_bytes(benchmark, i);
+    return bytes;
+}
+
+void gm_read_benchmark_cut(gm_read_benchmark *benchmark, int index, int of)
+{
+    benchmark->kept = gm_range_split(gm_read_benchmark_pieces(benchmark), 1, of, index);
+}
+
+/* The rectangle of a piece of the dataset, for the strategies that read elements. Returns its number of elements. */
 static int64_t place(const gm_read_benchmark *benchmark, int64_t index, int64_t *row, int64_t *rows, int64_t *col,
                      int64_t *cols)
 {
@@ -167,6 +177,7 @@ static int64_t place(const gm_read_benchmark *benchmark, int64_t index, int64_t 
 int64_t gm_read_benchmark_piece_bytes(const gm_read_benchmark *benchmark, int64_t index)
 {
     int64_t row, rows, col, cols;
+    index += benchmark->kept.begin;
     if (benchmark->reader)
         return place(benchmark, index, &row, &rows, &col, &cols) * (int64_t)gm_dtype_size(benchmark->dataset.type);
     return gm_min(benchmark->piece, benchmark->bytes - index * benchmark->piece);
@@ -187,20 +198,26 @@ static int read_direct(const gm_read_benchmark *benchmark, int64_t offset, char 
     return GM_OK;
 }
 
+/* Where the pieces that are kept begin in the file. */
+static int64_t kept_offset(const gm_read_benchmark *benchmark)
+{
+    return benchmark->offset + benchmark->kept.begin * benchmark->piece;
+}
+
 int gm_read_benchmark_read(gm_read_benchmark *benchmark, int64_t index, void *dst)
 {
     int64_t row, rows, col, cols, bytes = gm_read_benchmark_piece_bytes(benchmark, index),
-                                  offset = index * benchmark->piece;
+                                  offset = index * benchmark->piece; /* in what is kept */
     if (benchmark->memory)
         memcpy(dst, benchmark->memory + index % benchmark->memory_pieces * benchmark->piece, (size_t)bytes);
     else if (benchmark->map)
         memcpy(dst, benchmark->map + offset, (size_t)bytes);
     else if (benchmark->strategy == GM_READ_DIRECT)
-        return read_direct(benchmark, benchmark->offset + offset, dst, bytes);
+        return read_direct(benchmark, kept_offset(benchmark) + offset, dst, bytes);
     else if (!benchmark->reader)
-        return gm_bytes_read(&benchmark->file, benchmark->offset + offset, dst, (size_t)bytes);
+        return gm_bytes_read(&benchmark->file, kept_offset(benchmark) + offset, dst, (size_t)bytes);
     else {
-        place(benchmark, index, &row, &rows, &col, &cols);
+        place(benchmark, benchmark->kept.begin + index, &row, &rows, &col, &cols);
         return gm_reader_read(benchmark->reader, row, rows, col, cols, dst,
                               (size_t)cols * gm_dtype_size(benchmark->dataset.type));
     }
@@ -230,17 +247,17 @@ int gm_read_benchmark_run(gm_read_benchmark *benchmark, int threads, char *slots
 {
     double start = gm_clock();
     reading r = {.benchmark = benchmark, .slots = slots, .end = start + limit};
-    if (benchmark->strategy == GM_READ_MMAP && benchmark->bytes > 0) {
-        benchmark->map = mmap(NULL, (size_t)benchmark->bytes, PROT_READ, MAP_SHARED, benchmark->file.fd,
-                              benchmark->offset);
+    size_t mapped = benchmark->strategy == GM_READ_MMAP ? (size_t)gm_read_benchmark_bytes(benchmark) : 0;
+    if (mapped > 0) {
+        benchmark->map = mmap(NULL, mapped, PROT_READ, MAP_SHARED, benchmark->file.fd, kept_offset(benchmark));
         if (benchmark->map == MAP_FAILED) {
             benchmark->map = NULL;
             return gm_fail(GM_EINPUT, "%s: cannot map the file: %s", benchmark->title, strerror(errno));
         }
     }
-    int status = gm_parallel_for(threads, benchmark->count, read_piece, &r);
+    int status = gm_parallel_for(threads, gm_read_benchmark_pieces(benchmark), read_piece, &r);
     if (benchmark->map)
-        munmap(benchmark->map, (size_t)benchmark->bytes);
+        munmap(benchmark->map, mapped);
     benchmark->map = NULL;
     *seconds = gm_clock() - start;
     *bytes = r.bytes;

@@ -1,4 +1,4 @@
-/* benchmark.h - times strategies of reading a file and of writing new ones. Called by one rank; not collective.
+/* benchmark.h - times strategies of reading a file and of writing new ones. Not collective.
  *
  * A read benchmark reads a dataset in pieces, each into a buffer of the caller. H5Dread and the program's reader read
  * its elements; the raw strategies (pread, mmap and O_DIRECT) read the bytes of contiguous data, or all bytes of the
@@ -30,7 +30,11 @@ int gm_read_benchmark_open(const gm_dataset *dataset, gm_read_strategy strategy,
                            gm_read_benchmark **benchmark);
 void gm_read_benchmark_close(gm_read_benchmark *benchmark); /* takes NULL */
 
-/* Bytes of all pieces, their number, and bytes of one piece. */
+/* Keeps share number `index` of `of` shares of the pieces, which may be empty: several processes read a file together.
+ */
+void gm_read_benchmark_cut(gm_read_benchmark *benchmark, int index, int of);
+
+/* Bytes of the pieces that are kept, their number, and bytes of one of them. */
 int64_t gm_read_benchmark_bytes(const gm_read_benchmark *benchmark);
 int64_t gm_read_benchmark_pieces(const gm_read_benchmark *benchmark);
 int64_t gm_read_benchmark_piece_bytes(const gm_read_benchmark *benchmark, int64_t index);
@@ -38,8 +42,8 @@ int64_t gm_read_benchmark_piece_bytes(const gm_read_benchmark *benchmark, int64_
 /* Reads one piece to dst, which is page-aligned and holds a piece. Thread-safe. Not for GM_READ_MMAP. */
 int gm_read_benchmark_read(gm_read_benchmark *benchmark, int64_t index, void *dst);
 
-/* Reads all pieces by `threads` threads, thread t to slots + t * piece; no read begins later than `limit` seconds after
- * the start. *bytes: the bytes read in *seconds. */
+/* Reads these pieces by `threads` threads, thread t to slots + t * piece; no read begins later than `limit` seconds
+ * after the start. *bytes: the bytes read in *seconds. */
 int gm_read_benchmark_run(gm_read_benchmark *benchmark, int threads, char *slots, double limit, int64_t *bytes,
                           double *seconds);
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
@@ -40,28 +41,29 @@ static int is_possible(const char *file, gm_write_strategy strategy)
     return 0;
 }
 
-/* The state of one run. */
-typedef struct run {
-    const gm_write_benchmark *asked;
+struct gm_write_run {
+    gm_write_benchmark asked;
     int fd[GM_WRITE_BENCHMARK_THREADS], files;
-    char *map;               /* of the only file; NULL: pwrite */
-    double end;              /* time after which no block is begun */
-    _Atomic int64_t written; /* blocks */
-} run;
+    char name[GM_WRITE_BENCHMARK_THREADS][GM_PATH_MAX]; /* of files that it has made; "": none */
+    char *map;                                          /* of its blocks of the only file; NULL: pwrite */
+    double allocated;                                   /* seconds of the allocation */
+    double end;                                         /* time after which no block is begun */
+    _Atomic int64_t written;                            /* blocks */
+};
 
 static int write_block(void *context, int thread, int64_t index)
 {
-    run *t = context;
-    size_t bytes = t->asked->block_bytes;
+    gm_write_run *t = context;
+    size_t bytes = t->asked.block_bytes;
     gm_bytes file = {.fd = t->fd[index % t->files], .code = GM_EOUTPUT, .title = "probe"};
-    const char *block = t->asked->data + (size_t)thread * t->asked->stride;
+    const char *block = t->asked.data + (size_t)thread * t->asked.stride;
     int status = GM_OK, quiet = gm_error_hush(1);
     if (gm_clock() > t->end)
         goto out;
     if (t->map)
         memcpy(t->map + index * (int64_t)bytes, block, bytes);
     else
-        status = gm_bytes_write(&file, index / t->files * (int64_t)bytes, block, bytes);
+        status = gm_bytes_write(&file, (t->asked.before + index / t->files) * (int64_t)bytes, block, bytes);
     if (!status)
         atomic_fetch_add(&t->written, 1);
 out:
@@ -69,28 +71,90 @@ out:
     return status;
 }
 
-/* Opens new files that have no name. */
-static int open_files(const char *file, run *t)
+/* Opens new files, or the one of another process. */
+static int open_files(const char *file, const char *shared, int nameless, gm_write_run *t)
 {
-    char path[GM_PATH_MAX];
-    int ok = 1, files = t->asked->files;
+    int ok = 1, files = shared ? 1 : t->asked.files;
     for (t->files = 0; t->files < files && ok; t->files += ok) {
-        int fd = gm_new_file_create(file, "probe", 1, path);
-        if (fd >= 0)
-            gm_new_file_discard(-1, path);
+        int fd = shared ? gm_new_file_open(shared, O_RDWR)
+                        : gm_new_file_create(file, "probe", nameless, t->name[t->files]);
         ok = fd >= 0;
-        if (ok && t->asked->strategy == GM_WRITE_DIRECT) {
+        if (ok && t->asked.strategy == GM_WRITE_DIRECT) {
             int flags = fcntl(fd, F_GETFL);
             ok = flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
         }
         if (fd >= 0 && !ok)
-            close(fd);
+            gm_new_file_discard(fd, t->name[t->files]);
         t->fd[t->files] = fd;
     }
     return ok;
 }
 
-static int flush_files(const run *t)
+/* Space for all blocks, and a map of those of this process. */
+static int prepare(const char *shared, gm_write_run *t)
+{
+    const gm_write_benchmark *asked = &t->asked;
+    const size_t size = (size_t)asked->blocks * asked->block_bytes;
+    int64_t all = (asked->all > 0 ? asked->all : asked->blocks) * (int64_t)asked->block_bytes;
+    double start = gm_clock();
+    int ok = asked->strategy == GM_WRITE_PLAIN || shared || gm_space_allocate(t->fd[0], 0, all) == 0;
+    t->allocated = asked->strategy == GM_WRITE_PLAIN || shared ? 0 : gm_clock() - start;
+    if (ok && asked->strategy == GM_WRITE_MAPPED && size > 0) {
+        void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd[0],
+                         asked->before * (int64_t)asked->block_bytes);
+        ok = map != MAP_FAILED;
+        t->map = ok ? map : NULL;
+    }
+    return ok;
+}
+
+gm_write_run *gm_write_run_open(const char *file, const gm_write_benchmark *asked, const char *shared, int nameless)
+{
+    gm_write_run *t = is_possible(file, asked->strategy) ? calloc(1, sizeof *t) : NULL;
+    if (!t)
+        return NULL;
+    t->asked = *asked;
+    t->asked.threads = (int)gm_max(1, gm_min(asked->threads, GM_WRITE_BENCHMARK_THREADS));
+    t->asked.files = (int)gm_max(1, gm_min(asked->files, GM_WRITE_BENCHMARK_THREADS));
+    int quiet = gm_error_hush(1), ok = open_files(file, shared, nameless, t) && prepare(shared, t);
+    gm_error_hush(quiet);
+    if (ok)
+        return t;
+    gm_write_run_close(t);
+    return NULL;
+}
+
+const char *gm_write_run_name(const gm_write_run *t)
+{
+    return t->name[0];
+}
+
+void gm_write_run_hide(gm_write_run *t)
+{
+    for (int i = 0; i < t->files; i++) {
+        gm_new_file_discard(-1, t->name[i]);
+        t->name[i][0] = '\0';
+    }
+}
+
+static void unmap(gm_write_run *t)
+{
+    if (t->map)
+        munmap(t->map, (size_t)t->asked.blocks * t->asked.block_bytes);
+    t->map = NULL;
+}
+
+void gm_write_run_close(gm_write_run *t)
+{
+    if (!t)
+        return;
+    unmap(t);
+    for (int i = 0; i < t->files; i++)
+        gm_new_file_discard(t->fd[i], t->name[i]);
+    free(t);
+}
+
+static int flush_files(const gm_write_run *t)
 {
     int ok = 1;
     for (int i = 0; i < t->files; i++)
@@ -98,47 +162,30 @@ static int flush_files(const run *t)
     return ok;
 }
 
-static double measure(const char *file, const gm_write_benchmark *asked)
+int64_t gm_write_run_write(gm_write_run *t, double *allocated)
 {
-    const size_t size = (size_t)asked->blocks * asked->block_bytes;
-    run t = {.asked = asked};
-    double start, allocated = 0, seconds = 0;
-    int ok = open_files(file, &t);
-    start = gm_clock();
-    if (ok && asked->strategy != GM_WRITE_PLAIN) {
-        ok = gm_space_allocate(t.fd[0], 0, (int64_t)size) == 0;
-        allocated = gm_clock() - start;
-    }
-    if (ok && asked->strategy == GM_WRITE_MAPPED) {
-        t.map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t.fd[0], 0);
-        ok = t.map != MAP_FAILED;
-    }
-    if (ok) {
-        start = gm_clock();
-        t.end = start + asked->limit;
-        ok = gm_parallel_for(asked->threads, asked->blocks, write_block, &t) == GM_OK;
-        if (t.map)
-            munmap(t.map, size);
-        ok = ok && (!asked->sync || flush_files(&t));
-        seconds = gm_clock() - start;
-        allocated *= (double)t.written / (double)asked->blocks; /* the share that was used */
-        seconds = asked->overlap ? fmax(seconds, allocated) : seconds + allocated;
-    }
-    for (int i = 0; i < t.files; i++)
-        close(t.fd[i]);
-    return ok && seconds > 0 ? (double)t.written * (double)asked->block_bytes / seconds : 0;
+    int quiet = gm_error_hush(1);
+    t->end = gm_clock() + t->asked.limit;
+    int ok = gm_parallel_for(t->asked.threads, t->asked.blocks, write_block, t) == GM_OK;
+    unmap(t);
+    ok = ok && (!t->asked.sync || flush_files(t));
+    gm_error_hush(quiet);
+    *allocated = t->asked.blocks > 0 ? t->allocated * (double)t->written / (double)t->asked.blocks : 0;
+    return ok ? t->written * (int64_t)t->asked.block_bytes : 0;
 }
 
 double gm_write_benchmark_run(const char *file, const gm_write_benchmark *asked)
 {
-    gm_write_benchmark t = *asked;
-    double rate = 0;
-    t.threads = (int)gm_max(1, gm_min(t.threads, GM_WRITE_BENCHMARK_THREADS));
-    t.files = (int)gm_max(1, gm_min(t.files, GM_WRITE_BENCHMARK_THREADS));
-    if (is_possible(file, t.strategy)) {
-        int quiet = gm_error_hush(1);
-        rate = measure(file, &t);
-        gm_error_hush(quiet);
+    double allocated, rate = 0;
+    gm_write_run *t = gm_write_run_open(file, asked, NULL, 1);
+    if (t) {
+        gm_write_run_hide(t);
+        double start = gm_clock();
+        int64_t bytes = gm_write_run_write(t, &allocated);
+        double seconds = gm_clock() - start;
+        seconds = asked->overlap ? fmax(seconds, allocated) : seconds + allocated;
+        rate = seconds > 0 ? (double)bytes / seconds : 0;
     }
+    gm_write_run_close(t);
     return rate;
 }

@@ -112,7 +112,7 @@ typedef struct gm_bench {
     gm_event **events;            /* pairs of start and end */
     double *seconds;              /* [GM_BENCH_CASES][repetitions] */
     int is_brief;                 /* all tests run: each in a short time */
-    int is_alone;                 /* the test runs on rank 0, the other ranks wait */
+    int is_alone;                 /* mpi: the ranks meet by themselves, and the rows are rank 0's */
     int has_failed;               /* all ranks know of a failure */
     int64_t cache_bytes;          /* size of the last-level cache of the device, the largest of all ranks' */
     int64_t device_cap, host_cap; /* bytes that a rank may allocate, the smallest of all ranks' */
@@ -160,7 +160,7 @@ int64_t gm_bench_room(const gm_bench *bench);
 typedef enum gm_bench_point { GM_BENCH_TIMES, GM_BENCH_ADDS, GM_BENCH_ENDS } gm_bench_point;
 
 /* All ranks are at the same point, with this status: returns the agreed one. After a failure that all ranks know the
- * rank's own. Collective, unless the test runs on rank 0 alone. */
+ * rank's own. Collective, unless is_alone. */
 int gm_bench_meet_all(gm_bench *bench, gm_bench_point point, int status);
 
 /* Gives all ranks the same limits, so that they choose the same sizes. Collective. */

@@ -125,15 +125,10 @@ static int check_files(gm_bench *bench, const choice choices[TESTS])
     return status;
 }
 
-/* A test of files runs on rank 0 alone. */
 static int run_test_all(gm_bench *bench, int test, const char *argument)
 {
-    int leading = bench->job->ranks->rank == 0;
     bench->test = tests[test].name;
     bench->argument = argument;
-    bench->is_alone = takes_file(test);
-    if (bench->is_alone)
-        return gm_job_agree_all(bench->job, leading ? tests[test].run(bench) : GM_OK);
     return gm_bench_meet_all(bench, GM_BENCH_ENDS, tests[test].run(bench));
 }
 

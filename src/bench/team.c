@@ -88,6 +88,7 @@ static double seconds_of(team_timing *t, int i)
         t->sums[2 * r] += s->work;
         t->sums[2 * r + 1] += s->own;
     }
+    t->is_impossible |= work == 0;
     if (t->nominal == 0)
         t->nominal = t->work->work > 0 ? t->work->work : work;
     return work > 0 ? (whole + before) * t->nominal / work : 0;
@@ -97,7 +98,7 @@ static double seconds_of(team_timing *t, int i)
 static int64_t next_batch(const team_timing *t, const gm_bench_timing *timing, double elapsed)
 {
     int done = t->done, asked = t->work->repetitions;
-    if (t->nominal == 0 || t->is_impossible)
+    if (t->is_impossible)
         return 0;
     if (asked > 0)
         return gm_min(asked - done, BATCH);
@@ -160,7 +161,7 @@ static int time_all(team_timing *t, gm_bench_row *row)
         status = batch_all(t, next, from, &timing, &next);
     if (status || t->bench->job->ranks->rank != 0)
         return status;
-    if (t->nominal == 0 || t->is_impossible)
+    if (t->is_impossible)
         return GM_OK;
     timing.calls = (int)t->calls;
     timing.median /= (double)t->calls;

@@ -3,6 +3,7 @@
 options are refused."""
 import json
 import os
+import re
 import signal
 import time
 
@@ -46,6 +47,14 @@ def rows_of(name, ranks=1, device="cpu"):
         found = {r["kernel"] for r in rows if r["cache"] == cache and r["variant"].startswith("write")}
         missing = [way for way in WRITE if way not in found and f"'{way}'" not in ran.err]
         gm.ok(not missing, f"{name}: each strategy of writing, {cache}", missing, ran)
+    together = [r for r in rows if not r["variant"].startswith("copy")]
+    if ranks > 1:
+        gm.ok(all(r["shape"].endswith(f", {ranks} ranks") and r["ranks"]["count"] == ranks and 0 < r["ranks"]["rate_min"] <= r["ranks"]["rate_max"]
+                  for r in together), f"{name}: rows of {ranks} ranks", together)
+        gm.ok({(r["threads"], r["cache"]) for r in rows if r["variant"].startswith("write per rank")} == {(n, cache) for n in (1, 3) for cache in ("warm", "cold")},
+              f"{name}: a file for each of {ranks} ranks", ran)
+    else:
+        gm.ok(not any("rank" in r["shape"] + r["variant"] or "ranks" in r for r in together), f"{name}: rows of one rank", together)
     copies = [r for r in rows if r["variant"].startswith("copy")]
     gm.ok(bool(copies) == (device == "cuda"), f"{name}: transfers of a device with its own memory", copies)
     gm.ok(gm.state("in") == before and not os.listdir("out"), f"{name}: the input is unchanged, no file is left",
@@ -55,7 +64,18 @@ def rows_of(name, ranks=1, device="cpu"):
 for device in gm.devices():
     rows_of("in/plain.h5", device=device)
     rows_of("in/packed.h5:/images", device=device)
-rows_of("in/plain.h5:A", ranks=2)
+    rows_of("in/packed.h5:/images", ranks=2, device=device)
+rows_of("in/plain.h5:A", ranks=3)
+rows_of("in/two.h5:A", ranks=3) # a piece for one of them
+layout = h5py.VirtualLayout((2, 4, 4), "f8")
+for i, one in enumerate("AB"):
+    layout[i] = h5py.VirtualSource("two.h5", one, (4, 4))
+with h5py.File("in/virtual.h5", "w") as file:
+    file.create_virtual_dataset("V", layout)
+before = gm.state("in")
+ran = gm.run("bench file in/virtual.h5 --device cpu --threads 1 --shapes 64K -o out -q", 2, 120)
+gm.ok(ran.code == 0 and "read reader x1 " in ran.out and "read pread" not in ran.out and gm.state("in") == before and not os.listdir("out"),
+      "in/virtual.h5, 2 ranks: the reader alone reads a virtual dataset", ran)
 
 os.chdir("in")
 before = gm.state()
@@ -65,14 +85,21 @@ ran = gm.run("bench file plain.h5 --device cpu --shapes 64K --threads 1")
 gm.ok(ran.code == 0 and gm.state() == before, "new files in the folder of the input: no file is left",
       gm.difference(before, gm.state()))
 
-child = gm.start(gm.command_line("bench file plain.h5 --device cpu --shapes 1G"))
-deadline = time.monotonic() + 30
-while child.poll() is None and time.monotonic() < deadline and "write" not in child.stdout.readline():
-    pass
-child.send_signal(signal.SIGTERM)
-ran = gm.finish(child, 30)
-gm.ok(ran.code == 75 and len(ran.errors) == 1, "a signal during writing: exit 75", ran)
-gm.ok(gm.state() == before, "no file is left after a signal", gm.difference(before, gm.state()))
+for ranks in (1, 3):
+    child = gm.start(gm.command_line("bench file plain.h5 --device cpu --shapes 1G", ranks))
+    deadline = time.monotonic() + 60
+    while child.poll() is None and time.monotonic() < deadline and "write" not in child.stdout.readline():
+        pass
+    child.send_signal(signal.SIGTERM)
+    ran = gm.finish(child, 30)
+    gm.ok(ran.code == 75 and len(ran.errors) == 1 if ranks == 1 else ran.code, f"a signal during writing, {ranks} ranks: exit 75", ran) # mpirun has a code of its own
+    gm.ok(gm.state() == before, f"no file is left after a signal, {ranks} ranks", gm.difference(before, gm.state()))
+if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
+    ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3, environment=gm.fault("read:5:1:EIO"))
+    gm.ok(ran.code == 3 and len(ran.errors) == 1 and "(rank 1 on" in ran.errors[0] and gm.state() == before, "a read fails on one rank: all end (3)", ran)
+    ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3, environment=gm.fault("write:1+:1:ENOSPC"))
+    gm.ok(ran.code == 0 and set(re.findall("^file +write (\\w+)", ran.out, re.MULTILINE)) <= {"mapped"} and gm.state() == before,
+          "one rank cannot write: no rates but of a mapped file", ran)
 
 for arguments, code, pattern in (
         ("bench file", 2, "needs a FILE"), ("bench file none.h5", 3, "none.h5"), ("bench file plain.h5:/B", 3, "/B"),

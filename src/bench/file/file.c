@@ -1,5 +1,5 @@
 /* bench file - the strategies of reading a file and of writing new ones, to the device too, beside memory and transfers
- * in the same run.
+ * in the same run. By all ranks at once: what one rank would read and write is shared among them.
  *
  * Cold is a read from an emptied page cache, and a write with its flush to the disk. A repetition ends after a limit of
  * time even if the file does not: its rate is the result, and its time is that of all bytes at that rate. */
@@ -12,13 +12,15 @@
 #include "io/bench/benchmark.h"
 #include "kernels/host.h"
 #include "src/budget.h"
+#include "src/result.h"
+#include "src/run.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { REPETITIONS = 5, PAGE = GM_FILE_TEST_PAGE, TRANSFER_SIZES = 5 };
+enum { PAGE = GM_FILE_TEST_PAGE, TRANSFER_SIZES = 5 };
 static const int64_t read_most = INT64_C(8) << 30, write_usual = INT64_C(1) << 30;
 static const int64_t usual_piece = 16 << 20, least_piece = 64 << 10;
 static const int64_t transfer_sizes[TRANSFER_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
@@ -46,6 +48,7 @@ static int measure_transfer(gm_file_test *test, int64_t bytes)
     transfer transfers[2] = {{test, bytes, 0}, {test, bytes, 1}};
     gm_bench_case cases[2] = {{run_transfer, &transfers[0]}, {run_transfer, &transfers[1]}};
     gm_bench_timing timings[2];
+    int64_t to_device = 0;
     int status = gm_bench_time(test->bench, cases, 2, 0, timings);
     for (int i = 0; i < 2 && !status; i++) {
         gm_bench_row row = gm_bench_row_make(test->bench, i == 0 ? "copy to device" : "copy from device",
@@ -53,9 +56,14 @@ static int measure_transfer(gm_file_test *test, int64_t bytes)
         row.work = (double)bytes;
         gm_size_format(bytes, row.shape);
         if (i == 0 && bytes == test->piece)
-            test->to_device_rate = row.work / timings[0].median;
+            to_device = (int64_t)(row.work / timings[0].median);
         status = gm_bench_add(test->bench, &row);
     }
+    status = gm_job_agree_all(test->bench->job, status);
+    if (!status)
+        status = gm_sum_all(&to_device);
+    if (to_device > 0)
+        test->to_device_rate = (double)to_device;
     return status;
 }
 
@@ -74,7 +82,7 @@ static int measure_transfers(gm_file_test *test)
 
 /* --- The test --- */
 
-/* New files are made beside the file that is read, or where --output says: in a folder, or beside a name. */
+/* New files are made beside the file that is read, or where --output says: in a folder, or beside a name. Rank 0. */
 static int find_output(gm_file_test *test)
 {
     const char *asked = test->bench->job->options->output;
@@ -95,12 +103,30 @@ static int find_output(gm_file_test *test)
     return GM_OK;
 }
 
-static int find_sizes(gm_file_test *test)
+/* Bytes of pinned memory that a rank has: a piece for each thread, and for the slots of the ring. */
+static int64_t memory_of(const gm_file_test *test)
 {
-    const gm_options *o = test->bench->job->options;
+    return test->piece * (2 * test->count[test->counts - 1] + GM_FILE_TEST_MORE_SLOTS + 1);
+}
+
+/* The same on all ranks: the least that any of them allows. */
+static int level_all(int64_t *available, int64_t *room, int64_t *threads)
+{
+    int status = gm_min_all(available);
+    if (!status)
+        status = gm_min_all(room);
+    return status ? status : gm_min_all(threads);
+}
+
+static int find_sizes_all(gm_file_test *test)
+{
+    const gm_job *job = test->bench->job;
+    const gm_options *o = job->options;
     int64_t size = (int64_t)gm_dtype_size(test->dataset.type), available = gm_budget_available() / 2,
-            room = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST);
-    int threads = test->bench->job->threads;
+            room = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST), threads = job->threads;
+    int status = level_all(&available, &room, &threads);
+    if (status)
+        return status;
     test->limit_s = repetition_s;
     test->write_bytes = gm_min(write_usual, available);
     if (o->shapes && (gm_size_parse(o->shapes, &test->write_bytes) || test->write_bytes < 1))
@@ -109,14 +135,35 @@ static int find_sizes(gm_file_test *test)
     test->read_bytes = gm_min(test->read_bytes, available);
     for (test->counts = 0; test->counts < GM_FILE_TEST_COUNTS - 1 && 1 << test->counts < threads; test->counts++)
         test->count[test->counts] = 1 << test->counts;
-    test->count[test->counts++] = threads;
+    test->count[test->counts++] = (int)threads;
     test->piece = o->piece ? gm_max(o->piece / PAGE, 1) * PAGE : usual_piece;
     while (!o->piece && test->piece > least_piece &&
-           test->piece * (2 * threads + GM_FILE_TEST_MORE_SLOTS + 1) > room / 2)
+           (memory_of(test) > room / 2 ||
+            (job->ranks->size > 1 && test->piece * job->ranks->size > test->read_bytes))) /* each rank has a piece */
         test->piece /= 2;
     return gm_dataset_elements(&test->dataset) > 0
                ? GM_OK
                : gm_fail(GM_EINPUT, "%s: the dataset is empty; bench file needs elements to read", test->dataset.file);
+}
+
+/* Rank 0 looks at the file, and all ranks know it. */
+static int describe_all(gm_file_test *test)
+{
+    const gm_job *job = test->bench->job;
+    int status = GM_OK;
+    if (job->ranks->rank == 0) {
+        status = gm_describe(test->bench->argument, NULL, &test->dataset);
+        if (!status)
+            status = find_output(test);
+    }
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(&test->dataset, sizeof test->dataset));
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(test->output, sizeof test->output));
+    if (!status)
+        status = gm_run_share_sources_all(job, &test->dataset);
+    return status ? status : gm_result_ask_for_names_all(job, &test->named);
 }
 
 static int allocate(gm_file_test *test)
@@ -133,19 +180,29 @@ static int allocate(gm_file_test *test)
     return status;
 }
 
+/* Does the page cache give the file up? Rank 0 tries. */
+static int find_cold_all(const gm_file_test *test, int *is_cold)
+{
+    const gm_job *job = test->bench->job;
+    *is_cold = job->ranks->rank == 0 && gm_read_benchmark_evict(&test->dataset);
+    if (job->ranks->rank == 0 && !*is_cold)
+        gm_note("bench file: no cold reads: the page cache keeps %s, or does not show its state", test->dataset.file);
+    return gm_job_agree_all(job, gm_broadcast_all(is_cold, sizeof *is_cold));
+}
+
 static int measure_all(gm_file_test *test)
 {
-    int status = test->staging ? measure_transfers(test) : GM_OK;
+    int is_cold = 0, status = test->staging ? measure_transfers(test) : GM_OK;
     if (!status)
         status = gm_file_test_memory(test);
     if (!status)
         status = gm_file_test_warm_up(test);
     if (!status)
         status = gm_file_test_reads(test, GM_CACHE_WARM);
-    if (!status && gm_read_benchmark_evict(&test->dataset))
+    if (!status)
+        status = find_cold_all(test, &is_cold);
+    if (!status && is_cold)
         status = gm_file_test_reads(test, GM_CACHE_COLD);
-    else if (!status)
-        gm_note("bench file: no cold reads: the page cache keeps %s, or does not show its state", test->dataset.file);
     if (!status)
         status = gm_file_test_writes(test, GM_CACHE_WARM);
     return status ? status : gm_file_test_writes(test, GM_CACHE_COLD);
@@ -154,16 +211,17 @@ static int measure_all(gm_file_test *test)
 int gm_bench_file(gm_bench *bench)
 {
     gm_file_test *test = calloc(1, sizeof *test);
-    if (!test)
-        return gm_fail(GM_EDEVICE, "no memory for bench file");
+    int status = gm_job_agree_all(bench->job, test ? GM_OK : gm_fail(GM_EDEVICE, "no memory for bench file"));
+    if (status) {
+        free(test);
+        return status;
+    }
     test->bench = bench;
-    int status = gm_describe(bench->argument, NULL, &test->dataset);
+    status = describe_all(test);
     if (!status)
-        status = find_output(test);
+        status = gm_job_agree_all(bench->job, find_sizes_all(test));
     if (!status)
-        status = find_sizes(test);
-    if (!status)
-        status = allocate(test);
+        status = gm_job_agree_all(bench->job, allocate(test));
     if (!status)
         status = measure_all(test);
     bench->ops->free(bench->device, test->staging);

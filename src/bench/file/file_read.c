@@ -23,6 +23,12 @@ typedef struct reading {
     double end;
 } reading;
 
+/* This rank's share of the pieces. */
+static void cut(const gm_bench *bench, gm_read_benchmark *benchmark)
+{
+    gm_read_benchmark_cut(benchmark, bench->job->ranks->rank, bench->job->ranks->size);
+}
+
 /* The first `count` pieces of the benchmark in a slot. They are contiguous there. */
 static int64_t bytes_of(const reading *r, const gm_piece *piece, int64_t count)
 {
@@ -66,27 +72,36 @@ static int slot_to_device(void *context, const gm_piece *piece, const gm_slot_me
     return r->test->bench->ops->copy_in(in, slot->device, n, slot->host, n, n, 1);
 }
 
-static int run_ring(reading *r, int64_t *bytes, double *seconds)
+static int run_ring(reading *r, int64_t *bytes)
 {
     gm_program program = {.context = r, .next = next_piece, .read = read_slot, .to_device = slot_to_device};
     gm_phase_times times = {0};
-    double from = gm_clock();
     r->next = r->done = 0;
-    r->end = from + r->test->limit_s;
+    r->end = gm_clock() + r->test->limit_s;
     int status = gm_stream_run(r->stream, &program, &times);
-    *seconds = gm_clock() - from;
     *bytes = r->done;
     return status;
 }
 
-static int run_read(void *context, int64_t *bytes, double *seconds)
+/* A rank of each host empties the page cache. */
+static int prepare_read(void *context)
 {
     reading *r = context;
-    const gm_file_test *test = r->test;
-    if (r->cache == GM_CACHE_COLD)
-        gm_read_benchmark_evict(&test->dataset);
-    return r->stream ? run_ring(r, bytes, seconds)
-                     : gm_read_benchmark_run(r->benchmark, r->threads, test->slots, test->limit_s, bytes, seconds);
+    if (r->cache == GM_CACHE_COLD && r->test->bench->job->ranks->local_rank == 0)
+        gm_read_benchmark_evict(&r->test->dataset);
+    return GM_OK;
+}
+
+static int run_read(void *context, gm_team_share *share)
+{
+    reading *r = context;
+    int64_t bytes = 0;
+    double seconds;
+    int status = r->stream ? run_ring(r, &bytes)
+                           : gm_read_benchmark_run(r->benchmark, r->threads, r->test->slots, r->test->limit_s, &bytes,
+                                                   &seconds);
+    share->work = (double)bytes;
+    return status;
 }
 
 static int open_ring(reading *r)
@@ -127,27 +142,35 @@ static int measure(gm_file_test *test, gm_read_strategy strategy, int index, gm_
 {
     reading r = {.test = test, .threads = test->count[index], .cache = cache};
     int64_t units = test->dataset.layout == GM_CHUNKED ? 1 : test->piece / PAGE; /* one thread decodes a chunk */
+    const gm_job *job = test->bench->job;
+    const gm_team_work work = {.prepare = prepare_read, .run = run_read, .context = &r};
+    int64_t possible = 0;
     *rate = 0;
     r.readers = ring ? gm_ring_readers(test->piece, gm_reader_is_parallel(&test->dataset) ? units : 1, r.threads) : 1;
     int64_t piece = test->piece / r.readers / PAGE * PAGE;
     int status = gm_read_benchmark_open(&test->dataset, strategy, test->read_bytes, piece, &r.benchmark);
-    if (status || !r.benchmark || gm_read_benchmark_bytes(r.benchmark) == 0)
-        goto out;
-    if (ring)
-        status = open_ring(&r);
-    gm_file_row row = make_row(&r, strategy, index, ring);
+    gm_file_row row = {.kind = ""};
+    if (!status && r.benchmark) {
+        row = make_row(&r, strategy, index, ring);
+        possible = row.bytes > 0;
+        cut(test->bench, r.benchmark);
+        if (ring)
+            status = open_ring(&r);
+    }
     if (strategy == GM_READ_MEMORY) {
         row.kind = "memory";
         row.limit = row.rival = 0;
     }
+    status = gm_job_agree_all(job, status);
     if (!status)
-        status = gm_file_test_add(test, &row, run_read, &r, rate);
+        status = gm_job_agree_all(job, gm_min_all(&possible));
+    if (!status && possible)
+        status = gm_file_test_add(test, &row, &work, rate);
     if (status == GM_EINPUT && strategy == GM_READ_DIRECT) { /* some file systems open a file so and fail to read */
         gm_error_clear();
         gm_note("bench file: O_DIRECT does not work with %s", test->dataset.data_file);
         status = GM_OK;
     }
-out:
     gm_stream_close(r.stream);
     gm_read_benchmark_close(r.benchmark);
     return status;
@@ -161,20 +184,39 @@ int gm_file_test_memory(gm_file_test *test)
     return status;
 }
 
-int gm_file_test_warm_up(gm_file_test *test)
+/* Reads the bytes once, each rank its share. *bytes: those that were read by all. */
+static int read_once_all(gm_file_test *test, int64_t *bytes)
 {
-    gm_read_benchmark *benchmark;
-    int64_t bytes;
+    const gm_job *job = test->bench->job;
+    gm_read_benchmark *benchmark = NULL;
     double seconds;
+    int64_t done = 0;
     int threads = test->count[test->counts - 1];
     int status = gm_read_benchmark_open(&test->dataset, GM_READ_PREAD, test->read_bytes, test->piece, &benchmark);
-    if (!status && benchmark) {
-        status = gm_read_benchmark_run(benchmark, threads, test->slots, warm_up_s, &bytes, &seconds);
-        if (!status && bytes < gm_read_benchmark_bytes(benchmark))
-            test->read_bytes = gm_max(bytes, test->piece);
+    *bytes = test->read_bytes;
+    int64_t all = !status && benchmark ? gm_read_benchmark_bytes(benchmark) : 0;
+    if (benchmark) {
+        cut(test->bench, benchmark);
+        status = gm_read_benchmark_run(benchmark, threads, test->slots, warm_up_s, &done, &seconds);
     }
     gm_read_benchmark_close(benchmark);
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = gm_job_agree_all(job, gm_sum_all(&done));
+    if (!status && done < all)
+        *bytes = done;
     return status;
+}
+
+/* What is left for less time is shared otherwise, and so read once more. */
+int gm_file_test_warm_up(gm_file_test *test)
+{
+    int64_t bytes = 0;
+    int status = read_once_all(test, &bytes);
+    if (status || bytes >= test->read_bytes)
+        return status;
+    test->read_bytes = gm_max(bytes, test->piece);
+    return test->bench->job->ranks->size > 1 ? read_once_all(test, &bytes) : GM_OK;
 }
 
 int gm_file_test_reads(gm_file_test *test, gm_cache_state cache)

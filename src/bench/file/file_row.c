@@ -2,38 +2,29 @@
 #include "src/bench/file/file.h"
 
 #include "base/size.h"
-#include "base/stop.h"
 
 #include <stdio.h>
 
 enum { REPETITIONS = 5 };
 
-int gm_file_test_add(const gm_file_test *test, const gm_file_row *r, gm_file_run *run, void *context, double *rate)
+int gm_file_test_add(const gm_file_test *test, const gm_file_row *r, const gm_team_work *work, double *rate)
 {
-    double seconds[REPETITIONS];
-    int status = GM_OK;
-    for (int i = 0; i < REPETITIONS && !status; i++) {
-        int64_t bytes = 0;
-        status = gm_stop_status();
-        if (!status)
-            status = run(context, &bytes, &seconds[i]);
-        if (!status && bytes == 0)
-            return GM_OK;
-        seconds[i] *= status ? 0 : (double)r->bytes / (double)bytes;
-    }
-    if (status)
-        return status;
-    gm_bench_timing timing = {.calls = 1};
-    gm_bench_summarize(seconds, REPETITIONS, &timing);
-    gm_bench_row row = gm_bench_row_make(test->bench, "", r->strategy, r->cache, &timing);
+    const gm_ranks *ranks = test->bench->job->ranks;
+    char size[GM_SIZE_TEXT];
+    gm_team_work all = *work;
+    gm_bench_row row = gm_bench_row_make(test->bench, "", r->strategy, r->cache, &(gm_bench_timing){0});
+    all.repetitions = REPETITIONS;
+    all.work = (double)r->bytes;
+    int status = gm_team_time_all(test->bench, &(gm_team){0, ranks->size}, &all, &row);
+    if (status || row.work == 0) /* of ranks other than 0 too: the row is rank 0's */
+        return status ? status : gm_job_agree_all(test->bench->job, GM_OK);
     snprintf(row.variant, sizeof row.variant, "%s %s x%d", r->kind, r->strategy, r->threads);
-    gm_size_format(r->bytes, row.shape);
-    row.work = (double)r->bytes;
+    gm_size_format(r->bytes, size);
+    snprintf(row.shape, sizeof row.shape, ranks->size > 1 ? "%s, %d ranks" : "%s", size, ranks->size);
     row.measured = r->limit;
     row.measured_of = r->limit_of;
     row.rival = r->rival;
     row.threads = r->threads;
-    if (rate)
-        *rate = row.work / timing.median;
-    return gm_bench_add(test->bench, &row);
+    *rate = gm_bench_rate(&row);
+    return gm_job_agree_all(test->bench->job, gm_bench_add(test->bench, &row));
 }

@@ -1,4 +1,5 @@
-/* Every strategy of reading yields the right bytes; every strategy of writing removes its files. */
+/* Every strategy of reading yields the right bytes, also in shares; every strategy of writing removes its files, also
+ * one of two writers, which holds the bytes of both. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -125,6 +126,82 @@ static void check_write(void)
     free(block);
 }
 
+/* Shares of several processes: their pieces follow each other. */
+static void check_cut(gm_read_strategy strategy)
+{
+    enum { SHARES = 3 };
+    gm_dataset dataset;
+    char *one = aligned_alloc(4096, PIECE), *other = aligned_alloc(4096, PIECE);
+    gm_read_benchmark *all = NULL;
+    int64_t done = 0, wrong = 0, bytes = 0;
+    if (gm_describe(own_text("dataset.h5:", "/plain"), NULL, &dataset) ||
+        gm_read_benchmark_open(&dataset, strategy, INT64_MAX, PIECE, &all))
+        wrong++;
+    for (int share = 0; share < SHARES && all; share++) {
+        gm_read_benchmark *part = NULL;
+        wrong += gm_read_benchmark_open(&dataset, strategy, INT64_MAX, PIECE, &part) != GM_OK;
+        gm_read_benchmark_cut(part, share, SHARES);
+        for (int64_t i = 0; i < gm_read_benchmark_pieces(part); i++, done++) {
+            size_t n = (size_t)gm_read_benchmark_piece_bytes(part, i);
+            wrong += gm_read_benchmark_read(part, i, one) || gm_read_benchmark_read(all, done, other) ||
+                     gm_read_benchmark_piece_bytes(all, done) != (int64_t)n || memcmp(one, other, n) != 0;
+        }
+        bytes += gm_read_benchmark_bytes(part);
+        gm_read_benchmark_close(part);
+    }
+    tap_ok(all && wrong == 0 && done == gm_read_benchmark_pieces(all) && bytes == gm_read_benchmark_bytes(all),
+           "%s: three shares are all pieces, once each", gm_read_strategy_name(strategy));
+    gm_read_benchmark_close(all);
+    free(one);
+    free(other);
+}
+
+/* Two runs write one file: the first makes it, the second opens it by its name. */
+static void check_shared(gm_write_strategy strategy)
+{
+    enum { BLOCKS = 5, BEFORE = 2 };
+    char *data = aligned_alloc(4096, 2 * PIECE), *got = aligned_alloc(4096, BLOCKS * PIECE);
+    gm_write_benchmark t[2];
+    memset(data, 1, PIECE);
+    memset(data + PIECE, 2, PIECE);
+    for (int i = 0; i < 2; i++)
+        t[i] = (gm_write_benchmark){.strategy = strategy,
+                                    .files = 1,
+                                    .threads = 1,
+                                    .blocks = i ? BLOCKS - BEFORE : BEFORE,
+                                    .before = i ? BEFORE : 0,
+                                    .all = BLOCKS,
+                                    .block_bytes = PIECE,
+                                    .data = data + i * PIECE,
+                                    .stride = PIECE,
+                                    .limit = 100};
+    int before = entries(own("."));
+    for (int nameless = 0; nameless < 2; nameless++) {
+        double allocated;
+        gm_write_run *first = gm_write_run_open(own("dataset.h5"), &t[0], NULL, nameless),
+                     *second = first ? gm_write_run_open(own("dataset.h5"), &t[1], gm_write_run_name(first), 0) : NULL;
+        int fd = first ? open(gm_write_run_name(first), O_RDONLY) : -1, wrong = 0;
+        if (!first || !second) {
+            tap_skip("not possible here", "%s: a file of two", gm_write_strategy_name(strategy));
+        } else {
+            gm_write_run_hide(first);
+            int64_t bytes = gm_write_run_write(second, &allocated);
+            bytes += gm_write_run_write(first, &allocated);
+            wrong += bytes != BLOCKS * PIECE || read(fd, got, BLOCKS * PIECE) != BLOCKS * PIECE;
+            for (int64_t i = 0; i < BLOCKS * PIECE && !wrong; i++)
+                wrong += got[i] != (i < BEFORE * PIECE ? 1 : 2);
+            tap_ok(!wrong, "%s: a file of two, %s", gm_write_strategy_name(strategy), nameless ? "nameless" : "named");
+        }
+        if (fd >= 0)
+            close(fd);
+        gm_write_run_close(second);
+        gm_write_run_close(first);
+    }
+    tap_ok(entries(own(".")) == before, "%s: no file is left", gm_write_strategy_name(strategy));
+    free(data);
+    free(got);
+}
+
 int main(void)
 {
     make_data();
@@ -133,6 +210,11 @@ int main(void)
         check_read("/plain", strategy, 100000, 4096);
         check_read("/packed", strategy, 1 << 24, PIECE);
     }
+    for (gm_read_strategy strategy = GM_READ_PREAD; strategy < GM_READ_STRATEGIES; strategy++)
+        if (strategy != GM_READ_MMAP && strategy != GM_READ_DIRECT)
+            check_cut(strategy);
     check_write();
+    for (gm_write_strategy strategy = GM_WRITE_PLAIN; strategy < GM_WRITE_STRATEGIES; strategy++)
+        check_shared(strategy);
     return tap_done();
 }
