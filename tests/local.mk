@@ -73,6 +73,7 @@ GM_TESTS = \
 GM_TESTS_HEAVY = \
 	tests/kernels/matmul/product \
 	tests/kernels/reduce/reduce \
+	tests/src/bench/team.np3 \
 	tests/src/matmul/fault \
 	tests/src/matmul/repair.np3 \
 	tests/src/matmul/staged \

@@ -95,7 +95,7 @@ static int measure(gm_file_test *test, gm_write_strategy strategy, int index, sh
                   .limit = test->limit_s,
                   .sync = cache == GM_CACHE_COLD},
                  .is_shared = is_shared && ranks->size > 1};
-    const gm_team_work work = {prepare_write, run_write, finish_write, &w, .repetitions = 0};
+    const gm_team_work work = {.prepare = prepare_write, .run = run_write, .finish = finish_write, .context = &w};
     gm_file_row row = {.kind = "write",
                        .strategy = files == FILE_OF_THREAD ? "parts"
                                    : files == FILE_OF_RANK ? "per rank"

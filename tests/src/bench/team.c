@@ -17,7 +17,7 @@
 static gm_ranks ranks;
 static gm_device_ops faulty;
 static const gm_device_ops *slow;
-static int is_corrupt, fails_after = -1; /* on this rank: copies to the device; how many of them succeed */
+static int is_corrupt, fails_after = -1; /* on this rank: its results; copies to the device that succeed */
 
 static int faulty_copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                           int64_t rows)
@@ -30,11 +30,29 @@ static int faulty_copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const vo
     return status || !is_corrupt ? status : slow->copy_in(queue, (char *)dst + width - 1, 1, wrong, 1, 1, 1);
 }
 
+static gm_product product;
+static const gm_product *slow_product;
+
+static int faulty_product_run(gm_queue *queue, const gm_product_call *call)
+{
+    int status = slow_product->run(queue, call);
+    return status || !is_corrupt ? status : slow->zero(queue, call->acc, (size_t)call->ldacc * sizeof(float));
+}
+
+static const gm_product *faulty_product(gm_device *device, gm_precision precision)
+{
+    slow_product = slow->product(device, precision);
+    product = *slow_product;
+    product.run = faulty_product_run;
+    return &product;
+}
+
 static void plant(gm_job *job)
 {
     slow = slow_device_ops(job->ops);
     faulty = *slow;
     faulty.copy_in = faulty_copy_in;
+    faulty.product = faulty_product;
     job->ops = &faulty;
 }
 
@@ -131,6 +149,12 @@ static void test_scaling(void)
                "bench scaling: one rank, then each way on two and three");
         json_decref(root);
     }
+    is_corrupt = ranks.rank == 1;
+    status = run("scaling matmul --shapes 96", &error);
+    is_corrupt = 0;
+    tap_ok(status == GM_ECHECK && same_on_all_ranks(status) && strstr(error.text, "relative error") &&
+               strstr(error.text, "(rank 1"),
+           "bench scaling: a wrong row of C on one rank: %s", error.text);
 }
 
 /* Rank r sleeps (r + 1) * 10 ms. */
