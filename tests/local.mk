@@ -152,6 +152,7 @@ EXTRA_DIST += \
 	tests/cli/plain_statistics.py \
 	tests/gpu/README.md \
 	tests/gpu/figures.py \
+	tests/gpu/scaling.py \
 	tests/long/campaign.py \
 	tests/long/corpus.py \
 	tests/long/random_cases.py \

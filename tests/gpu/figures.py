@@ -37,8 +37,9 @@ def load_arrays():
         return numpy
 
 
-def has_gpu():
-    return subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0 if shutil.which("nvidia-smi") else False
+def gpu_count():
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True) if shutil.which("nvidia-smi") else None
+    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed and not listed.returncode else 0
 
 
 def on_device(arrays, values):
@@ -184,6 +185,10 @@ def time_rival(work, path, count, ranks):
 
 # --- The program ---
 
+class Failed(Exception):
+    """A run that did not do what it should; the text says which, and why."""
+
+
 def remove(*paths):
     for path in paths:
         if os.path.isdir(path):
@@ -192,49 +197,89 @@ def remove(*paths):
             os.remove(path)
 
 
+def finish(command, seconds=None):
+    """What a command wrote; Failed where its exit code is not 0, or where it takes longer."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except BaseException as stopped:
+        process.terminate() # mpirun ends its ranks
+        try:
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        if isinstance(stopped, subprocess.TimeoutExpired):
+            raise Failed(f"{' '.join(command)}: not done in the {seconds:.0f} s that were left") from None
+        raise
+    if process.returncode:
+        raise Failed(f"{' '.join(command)}: exit code {process.returncode}\n{err}")
+    return out
+
+
+def phases_of(report):
+    """Seconds of the busiest rank in each phase."""
+    return {name: values["max"] if isinstance(values, dict) else values for name, values in report["phases"].items()}
+
+
 class Session:
+    deadline = None # of time.monotonic(), for all that runs
+
     def __init__(self, options):
         self.options = options
-        self.device = "cuda" if has_gpu() else "cpu"
+        self.device = "cuda" if gpu_count() else "cpu"
         self.folder = tempfile.mkdtemp(prefix="gpumem-figures.", dir=options.folder)
         self.rows = []
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def run(self, words, ranks=1):
+    def time_left(self):
+        return None if self.deadline is None else max(0, self.deadline - time.monotonic())
+
+    def command(self, words, ranks=1, prefix=()):
+        """The words of a run, under mpirun for more ranks than one; the prefix names another version's environment, which has its mpirun."""
+        mpirun = ["mpirun" if prefix else os.environ.get("MPIRUN", "mpirun"), "-np", str(ranks)] if ranks > 1 else []
+        return [*prefix, *mpirun, "gpumem-run", *words, "-q"]
+
+    def run(self, words, ranks=1, prefix=()):
         """One run of the program: its report."""
         report = self.path("report.json")
-        command = ["gpumem-run", *words, "--report", report, "-q"]
-        if ranks > 1:
-            command = [os.environ.get("MPIRUN", "mpirun"), "-np", str(ranks), *command]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+        remove(report)
+        finish(self.command([*words, "--report", report], ranks, prefix), self.time_left())
         with open(report) as file:
             return json.load(file)
 
+    def rounds(self, first, times):
+        """How often runs are repeated; first: those that warmed up."""
+        return self.options.repeat if times is None else times
+
+    def in_turn(self, measures, times=None):
+        """Of each measure() -> (seconds, more) the median run, by seconds: --repeat rounds after one that warms up (and counts, if it is all)."""
+        first = [measure() for measure in measures]
+        rounds = [[measure() for measure in measures] for _ in range(self.rounds(first, times))] or [first]
+        return [sorted(runs, key=lambda run: run[0])[len(runs) // 2] for runs in zip(*rounds)]
+
     def repeat(self, measure, times=None):
-        """The median run, by seconds, of measure() -> (seconds, more), of --repeat runs after one that warms up."""
-        measure()
-        runs = sorted((measure() for _ in range(times or self.options.repeat)), key=lambda run: run[0])
-        return runs[len(runs) // 2]
+        return self.in_turn([measure], times)[0]
+
+    def clear(self, output):
+        """Removes an output and its parts; None: there is none."""
+        for name in os.listdir(self.folder) if output else ():
+            if name.startswith(os.path.basename(output)):
+                remove(self.path(name))
+
+    def timed(self, words, ranks=1, output=None, prefix=()):
+        """wall_s and the report of one run."""
+        self.clear(output) # a rival's output is gone before the next one, and memory that was never used before is slow to come by
+        report = self.run([*words, "--device", self.device], ranks, prefix)
+        return report["wall_s"], report
 
     def ours(self, words, ranks=1, output=None):
-        """Median wall_s of runs, and the phases and the wall of that run over its busiest phase."""
-        def clear():
-            for name in os.listdir(self.folder) if output else ():
-                if name.startswith(os.path.basename(output)):
-                    remove(self.path(name))
-
-        def measure():
-            clear() # its parts as well: a rival's output is gone before the next one, and memory that was never used before is slow to come by
-            report = self.run([*words, "--device", self.device], ranks)
-            return report["wall_s"], report
-        seconds, report = self.repeat(measure)
-        phases = {name: values["max"] if isinstance(values, dict) else values for name, values in report["phases"].items()}
-        clear()
-        return seconds, phases
+        """Median wall_s of runs, and the phases of that run."""
+        seconds, report = self.repeat(lambda: self.timed(words, ranks, output))
+        self.clear(output)
+        return seconds, phases_of(report)
 
     def rival(self, work, path, count, ranks):
         return self.repeat(lambda: (time_rival(work, path, count, ranks), None), self.options.rival_repeat)[0]
@@ -256,6 +301,12 @@ def make_stack(session, name, frames, *layout):
     path = session.path(name)
     session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type", "u16", "--no-sync",
                  *layout])
+    return path
+
+
+def make_matrices(session, name, rows, inner, columns):
+    path = session.path(name)
+    session.run(["gen", "matrices", path, "--rows", str(rows), "--inner", str(inner), "--columns", str(columns), "--type", "f32", "--no-sync"])
     return path
 
 
@@ -292,7 +343,7 @@ def link_process(rank, start, end, rates):
 
 def link_ceiling(ranks):
     """Bytes a second from pinned memory to all devices at once; None without GPU."""
-    if not has_gpu():
+    if not gpu_count():
         return None
     spawn = multiprocessing.get_context("spawn")
     start, end, rates = spawn.Barrier(ranks), spawn.Barrier(ranks), spawn.Array("d", ranks)
@@ -355,8 +406,7 @@ def time_pwrite(path, size):
 def part_write(session):
     """A product of small inner size: nearly all of its time is the way from the device to the file."""
     n, out = 46336 if session.device == "cuda" else 8192, session.path("c.h5")
-    path = session.path("thin.h5")
-    session.run(["gen", "matrices", path, "--rows", str(n), "--inner", "64", "--columns", str(n), "--type", "f32", "--no-sync"])
+    path = make_matrices(session, "thin.h5", n, 64, n)
     size = n * n * 4
     loop = session.repeat(lambda: (time_pwrite(session.path("w"), size), None))[0]
     for layout in ("single", "parts"):
@@ -368,8 +418,7 @@ def part_write(session):
 
 def part_matmul(session):
     n, ranks = 32768 if session.device == "cuda" else 4096, session.options.gpus
-    path, out = session.path("ab.h5"), session.path("c.h5")
-    session.run(["gen", "matrices", path, "--size", str(n), "--type", "f32", "--no-sync"])
+    path, out = make_matrices(session, "ab.h5", n, n, n), session.path("c.h5")
     rival = session.rival(rival_matmul, path, n, ranks)
     for layout in ("parts", "single"):
         seconds, phases = session.ours(["matmul", path, "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
@@ -379,8 +428,7 @@ def part_matmul(session):
 
 def part_transpose(session):
     n, ranks = 32768 if session.device == "cuda" else 4096, session.options.gpus
-    path, out = session.path("ab.h5"), session.path("t.h5")
-    session.run(["gen", "matrices", path, "--rows", str(n), "--inner", str(n), "--columns", "16", "--type", "f32", "--no-sync"])
+    path, out = make_matrices(session, "ab.h5", n, n, 16), session.path("t.h5")
     rival = session.rival(rival_transpose, path, n, ranks)
     for layout in ("parts", "single"):
         seconds, phases = session.ours(["transpose", f"{path}:A", "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
@@ -411,7 +459,7 @@ def fused_rates(running):
     found = []
     for process, report in running:
         if process.wait():
-            sys.exit(f"bench reduce: exit code {process.returncode}")
+            raise Failed(f"bench reduce: exit code {process.returncode}")
         with open(report) as file:
             found.append({row["shape"]: row["rate"] for row in json.load(file)["rows"] if row["variant"] == "min max sum sumsq"})
     return found
@@ -449,6 +497,8 @@ def main():
     try:
         for part in options.parts or PARTS:
             PARTS[part](session)
+    except Failed as failure:
+        sys.exit(str(failure))
     finally:
         shutil.rmtree(session.folder)
     if options.json:
