@@ -1,8 +1,8 @@
 /* together.h - work that all ranks do together, for the tests of messages between ranks, by the clock of rank 0. All
  * ranks make each repetition, and agree on what comes next after a few of them: rank 0 decides. A rank that has failed,
  * as `status` says, makes them all the same, without data, until then. */
-#ifndef GM_SRC_BENCH_LAB_TOGETHER_H
-#define GM_SRC_BENCH_LAB_TOGETHER_H
+#ifndef GM_SRC_BENCH_MACHINE_TOGETHER_H
+#define GM_SRC_BENCH_MACHINE_TOGETHER_H
 
 #include "src/bench/bench.h"
 
@@ -10,9 +10,9 @@
 typedef int gm_together(const void *context, int status);
 
 /* Repeats until rank 0's times are steady. Collective. */
-int gm_lab_time_together_all(gm_bench *bench, gm_together *run, const void *context, gm_bench_timing *timing);
+int gm_together_time_all(gm_bench *bench, gm_together *run, const void *context, gm_bench_timing *timing);
 
 /* Is there only one rank? Then a note says so. */
-int gm_lab_is_lonely(const gm_bench *bench);
+int gm_together_is_lonely(const gm_bench *bench);
 
 #endif

@@ -1,4 +1,4 @@
-#include "src/bench/lab/together.h"
+#include "src/bench/machine/together.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,7 +21,7 @@ static int64_t next_batch(const gm_bench *bench, const gm_bench_timing *timing, 
     return going ? gm_min(batch, MOST - done) : 0;
 }
 
-int gm_lab_time_together_all(gm_bench *bench, gm_together *run, const void *context, gm_bench_timing *timing)
+int gm_together_time_all(gm_bench *bench, gm_together *run, const void *context, gm_bench_timing *timing)
 {
     double seconds[MOST], from = gm_clock();
     int done = 0, status = GM_OK;
@@ -41,7 +41,7 @@ int gm_lab_time_together_all(gm_bench *bench, gm_together *run, const void *cont
     return status;
 }
 
-int gm_lab_is_lonely(const gm_bench *bench)
+int gm_together_is_lonely(const gm_bench *bench)
 {
     if (bench->job->ranks->size > 1)
         return 0;

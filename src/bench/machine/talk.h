@@ -3,8 +3,8 @@
  *
  *   talk.c   the repetitions and their checks
  *   mpi.c    the test: its cases */
-#ifndef GM_SRC_BENCH_LAB_TALK_H
-#define GM_SRC_BENCH_LAB_TALK_H
+#ifndef GM_SRC_BENCH_MACHINE_TALK_H
+#define GM_SRC_BENCH_MACHINE_TALK_H
 
 #include "src/bench/bench.h"
 

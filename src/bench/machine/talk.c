@@ -1,6 +1,6 @@
 /* Messages between the ranks of bench mpi, by the program's own ways (mpi/exchange.h, mpi/ranks.h), in which a
  * message is a status and the data. */
-#include "src/bench/lab/talk.h"
+#include "src/bench/machine/talk.h"
 
 #include "base/random.h"
 #include "mpi/exchange.h"

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "src/bench/lab/host.h"
-#include "src/bench/lab/together.h"
+#include "src/bench/machine/together.h"
 #include "src/exchange/staged.h"
 
 #include <string.h>
@@ -214,7 +214,7 @@ static int measure_all(trade *t)
     name(t);
     int status = check_all(t);
     if (!status)
-        status = gm_lab_time_together_all(bench, run, t, &timing);
+        status = gm_together_time_all(bench, run, t, &timing);
     if (status)
         return status;
     gm_bench_row row = gm_bench_row_make(bench, t->variant, t->path ? t->path->kernel : "copy", GM_CACHE_WARM, &timing);
@@ -317,7 +317,7 @@ int gm_bench_exchange(gm_bench *bench)
     int64_t next = factor[bench->is_brief], most = gm_bench_wanted(bench, bench->is_brief ? MOST_BRIEF : MOST_MESSAGE);
     if (bench->job->options->shapes)
         return gm_fail(GM_EUSAGE, "--shapes: bench exchange has no shapes");
-    if (gm_lab_is_lonely(bench))
+    if (gm_together_is_lonely(bench))
         return GM_OK;
     while (next * n.most <= most && 3 * next * n.most <= gm_min(gm_lab_host_room(bench), gm_bench_room(bench)))
         n.most *= next;

@@ -5,8 +5,8 @@
  * All ranks take part in each case (together.h), and the clock of rank 0 counts. */
 #include "base/size.h"
 #include "src/bench/lab/host.h"
-#include "src/bench/lab/talk.h"
-#include "src/bench/lab/together.h"
+#include "src/bench/machine/talk.h"
+#include "src/bench/machine/together.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int measure_all(const gm_talk *t, double *rate)
     gm_bench_timing timing;
     int status = check_all(t);
     if (!status)
-        status = gm_lab_time_together_all(bench, run_talk, t, &timing);
+        status = gm_together_time_all(bench, run_talk, t, &timing);
     if (status)
         return status;
     gm_bench_row row = gm_bench_row_make(bench, t->variant, "MPI", GM_CACHE_WARM, &timing);
@@ -265,7 +265,7 @@ int gm_bench_mpi(gm_bench *bench)
     gm_net n = {.bench = bench, .ranks = bench->job->ranks, .most = MOST_MESSAGE};
     if (bench->job->options->shapes)
         return gm_fail(GM_EUSAGE, "--shapes: bench mpi has no shapes");
-    if (gm_lab_is_lonely(bench))
+    if (gm_together_is_lonely(bench))
         return GM_OK;
     while (n.most > LEAST_MESSAGE && 4 * n.most > gm_min(gm_lab_host_room(bench), gm_bench_room(bench)))
         n.most /= FACTOR;
