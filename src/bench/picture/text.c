@@ -107,8 +107,7 @@ void gm_picture_frame(FILE *script, const gm_picture *picture, const gm_panel *p
 static int figures_of(const gm_bench_row *row, double figures[FIGURES])
 {
     const double rates[] = {gm_bench_rate(row), gm_bench_limit(row), row->published.rate,
-                            row->ranks > 1 ? row->rate_min : 0,
-                            row->ranks > 1 ? row->rate_max : 0};
+                            row->ranks > 1 ? row->rate_min : 0, row->ranks > 1 ? row->rate_max : 0};
     int count = 0;
     for (int i = 0; i < FIGURES; i++)
         if (rates[i] > 0)
