@@ -6,6 +6,7 @@
 #include "mpi/bind.h"
 #include "mpi/ranks.h"
 #include "src/options.h"
+#include "src/rates/rates.h"
 #include "src/report.h"
 #include "src/stream/ring_plan.h"
 
@@ -19,7 +20,8 @@ typedef struct gm_job {
     const gm_device_ops *ops; /* NULL for an operation that needs no device */
     gm_device *device;
     gm_device_info info;
-    int sharers; /* ranks that share this device, this one included */
+    int sharers;    /* ranks that share this device, this one included */
+    gm_rates rates; /* that the plan rests on: the same on all ranks */
     gm_report report;
 } gm_job;
 

@@ -72,11 +72,18 @@ void gm_map_print_plan(const gm_run *run)
            (long long)run->piece);
 }
 
-double gm_map_print_share(const gm_run *run, int rank)
+void gm_map_print_share(const gm_run *run, int rank)
 {
     gm_range share = share_of(run, rank);
     printf("rank %-10d elements [%lld:%lld]\n", rank, (long long)share.begin, (long long)share.end);
-    return (double)gm_range_length(share) * (double)run->shape.map.in / GM_EXPECTED_READ_RATE;
+}
+
+int gm_map_work(const gm_run *run, int rank, gm_work *passes)
+{
+    const gm_map *map = &run->shape.map;
+    double elements = (double)gm_range_length(share_of(run, rank));
+    passes[0] = gm_run_work(run, elements * (double)map->in, elements * (double)map->out);
+    return 1;
 }
 
 json_t *gm_map_plan_json(const gm_run *run)

@@ -17,7 +17,8 @@
 /* The members of gm_operation that an operation may leave out. */
 int gm_map_plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need);
 void gm_map_print_plan(const gm_run *run);
-double gm_map_print_share(const gm_run *run, int rank);
+void gm_map_print_share(const gm_run *run, int rank);
+int gm_map_work(const gm_run *run, int rank, gm_work *passes);
 json_t *gm_map_plan_json(const gm_run *run);
 int gm_map_prepare(gm_run *run); /* opens readers and ring */
 int gm_map_run_all(gm_run *run);

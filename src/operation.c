@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "src/map.h"
+#include "src/rates/measure.h"
+#include "src/rates/show.h"
 #include "src/result.h"
 
 #include <math.h>
@@ -41,6 +43,7 @@ static gm_operation complete(int operation)
     o.plan = gm_map_plan;
     o.print_plan = o.print_plan ? o.print_plan : gm_map_print_plan;
     o.print_share = gm_map_print_share;
+    o.work = gm_map_work;
     o.plan_json = o.plan_json ? o.plan_json : gm_map_plan_json;
     o.prepare = o.prepare ? o.prepare : gm_map_prepare;
     o.run_all = o.run_all ? o.run_all : gm_map_run_all;
@@ -106,24 +109,91 @@ static int describe_all(gm_run *run)
 
 /* --- The plan --- */
 
+static int work_of(const void *context, int rank, gm_work *passes)
+{
+    const gm_run *run = context;
+    return run->operation->work(run, rank, passes);
+}
+
+static void expect(const gm_run *run, gm_expectation *expectation)
+{
+    gm_work_expect(&run->job->rates, work_of, run, expectation);
+}
+
+/* The default rates of rank 0, on all ranks. Collective. */
+static int set_rates_all(const gm_run *run)
+{
+    gm_job *job = run->job;
+    gm_rates_setting setting = {.device = &job->info,
+                                .unified = job->ops->unified,
+                                .threads = job->threads,
+                                .ranks = job->ranks->size,
+                                .hosts = job->ranks->hosts,
+                                .sharers = job->sharers,
+                                .parts = strcmp(job->options->output_layout, "parts") == 0};
+    gm_rates_default(&setting, &job->rates);
+    return gm_job_agree_all(job, gm_broadcast_all(&job->rates, sizeof job->rates));
+}
+
+/* The time that a measurement of the rates may take; 0 where its figures are not wanted, or the run too short. */
+static double measurement_of(const gm_run *run)
+{
+    const double part = 0.02, most = 0.05; /* of the run; seconds */
+    gm_expectation expectation;
+    if (!run->job->options->plan && (!run->operation->by_rates || run->job->ranks->size == 1))
+        return 0;
+    expect(run, &expectation);
+    return expectation.seconds < 1 ? 0 : fmin(part * expectation.seconds, most);
+}
+
+/* The plan by the default rates, and once more by measured ones where these may change it. Collective. */
+static int plan_all(gm_run *run)
+{
+    gm_job *job = run->job;
+    int status = set_rates_all(run);
+    if (!status)
+        status = gm_operation_plan_all(run);
+    if (status)
+        return status;
+    const gm_dataset *first = run->shape.inputs && run->input[0].direct ? &run->input[0] : NULL;
+    gm_rates_sample sample = {.ranks = job->ranks, .input = first, .threads = job->threads};
+    sample.seconds = job->ranks->rank == 0 ? measurement_of(run) : 0;
+    status = gm_job_agree_all(job, gm_broadcast_all(&sample.seconds, sizeof sample.seconds));
+    if (status || sample.seconds <= 0)
+        return status;
+    const gm_rates nominal = job->rates;
+    status = gm_rates_measure_all(&sample, &job->rates);
+    if (!status)
+        status = gm_operation_plan_all(run);
+    if (status != GM_EDEVICE)
+        return status;
+    gm_error_clear(); /* by measured rates the plan needs more memory than the one that fits */
+    job->rates = nominal;
+    return gm_operation_plan_all(run);
+}
+
 /* --plan: one "name value" a line. Rank 0. */
 static int print_plan(const gm_run *run)
 {
     char text[GM_SIZE_TEXT];
-    double slowest = 0;
+    gm_expectation expectation;
     run->operation->print_plan(run);
     printf("ring            %lld slots of %s\n", (long long)run->ring.depth, gm_size_format(run->ring.slot, text));
     printf("device_memory   %s a rank\n", gm_size_format(run->ring.device_bytes, text));
     printf("host_memory     %s a rank\n", gm_size_format(run->ring.host_bytes, text));
     for (int rank = 0; rank < run->job->ranks->size; rank++)
-        slowest = fmax(slowest, run->operation->print_share(run, rank));
-    printf("expected_time   %.3g s\n", slowest);
+        run->operation->print_share(run, rank);
+    expect(run, &expectation);
+    gm_expectation_print(&expectation, &run->job->rates);
     return gm_stdout_flush();
 }
 
 static void report_plan(gm_run *run)
 {
+    gm_expectation expectation;
     json_t *plan = run->job->report.plan = run->operation->plan_json(run);
+    expect(run, &expectation);
+    json_object_set_new(plan, "expected", gm_expectation_json(&expectation, &run->job->rates));
     json_object_set_new(plan, "piece", json_integer((json_int_t)run->ring.slot));
     json_object_set_new(plan, "depth", json_integer((json_int_t)run->ring.depth));
     json_object_set_new(plan, "device_bytes", json_integer((json_int_t)run->ring.device_bytes));
@@ -239,7 +309,7 @@ int gm_operation_run_all(gm_job *job)
     double from = gm_clock(), ended = 0;
     int status = describe_all(&run);
     if (!status && o.plan)
-        status = gm_operation_plan_all(&run);
+        status = plan_all(&run);
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
     if (!status && job->options->plan)
         status = show_plan_all(&run);

@@ -13,12 +13,14 @@
 #ifndef GM_SRC_OPERATION_H
 #define GM_SRC_OPERATION_H
 
+#include "src/rates/work.h"
 #include "src/run.h"
 
 typedef struct gm_operation {
     size_t case_bytes, own_bytes; /* of run->c and run->own */
     size_t inputs;                /* offset of the case's array of datasets */
     int several_outputs;          /* datasets whose names are the operation's: --output names their group */
+    int by_rates;                 /* the plan depends on job->rates: they are measured before a long run */
     int keeps_attributes;         /* the output's first dataset gets the attributes of the first input */
     gm_program program;           /* map: stages of a piece; context is the gm_run */
 
@@ -31,10 +33,13 @@ typedef struct gm_operation {
      * collective. */
     int (*plan)(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need);
 
-    /* --plan, rank 0: the plan in lines of "name value", then what a rank does, with the seconds that it is expected to
-     * take. ring and memory stand between them. */
+    /* --plan, rank 0: the plan in lines of "name value", then what a rank does. ring and memory stand between them. */
     void (*print_plan)(const gm_run *run);
-    double (*print_share)(const gm_run *run, int rank);
+    void (*print_share)(const gm_run *run, int rank);
+
+    /* The work of a rank by this rank's plan, in passes: the time that is expected rests on it. Returns their number,
+     * at most GM_WORK_PASSES. Pure. */
+    int (*work)(const gm_run *run, int rank, gm_work *passes);
 
     /* The plan for the report, to which ring and memory are added. New reference. */
     json_t *(*plan_json)(const gm_run *run);

@@ -24,12 +24,6 @@ typedef struct rank_record {
     int64_t peak_host, peak_device;
 } rank_record;
 
-static const char *const phase_names[GM_PHASES] = {
-    [GM_PHASE_OPEN] = "open",       [GM_PHASE_READ] = "read",         [GM_PHASE_TO_DEVICE] = "to_device",
-    [GM_PHASE_COMPUTE] = "compute", [GM_PHASE_EXCHANGE] = "exchange", [GM_PHASE_FROM_DEVICE] = "from_device",
-    [GM_PHASE_WRITE] = "write",     [GM_PHASE_VERIFY] = "verify",
-};
-
 /* jansson leaves out what it has no memory for. */
 static atomic_int lacking;
 
@@ -103,7 +97,7 @@ static json_t *phases(const rank_record *all, int size)
             seconds[r] = all[r].times.seconds[phase];
         qsort(seconds, (size_t)size, sizeof *seconds, by_size);
         json_object_set_new(
-            object, phase_names[phase],
+            object, gm_phase_name((gm_phase)phase),
             json_pack("{s:f, s:f, s:f}", "min", seconds[0], "median", seconds[size / 2], "max", seconds[size - 1]));
     }
     free(seconds);

@@ -6,6 +6,7 @@
 #include "src/operation.h"
 #include "src/result.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,20 @@ gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *bud
     gm_ring_request request = {.piece = run->job->options->piece, .depth = run->job->options->depth};
     gm_run_reader_bytes(run->input, run->shape.inputs, budget, &request.readers, &request.readers_least);
     return request;
+}
+
+gm_work gm_run_work(const gm_run *run, double read, double written)
+{
+    double copies = run->job->ops->unified ? 0 : 1, slot = fmax((double)run->ring.slot, 1);
+    return (gm_work){.read = read,
+                     .to_device = copies * read,
+                     .memory = read + written,
+                     .from_device = copies * written,
+                     .write = written,
+                     .first_read = fmin(slot, read),
+                     .last_out = fmin(slot, written),
+                     .pieces = fmax(read, written) / slot,
+                     .times = 1};
 }
 
 int gm_run_open_readers(gm_run *run)

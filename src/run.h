@@ -7,13 +7,13 @@
 #include "io/read/reader.h"
 #include "io/write/output.h"
 #include "src/job.h"
+#include "src/rates/work.h"
 #include "src/stream/pool.h"
 #include "src/progress.h"
 #include "src/stream/ring_plan.h"
 #include "src/stream/stream.h"
 
 enum { GM_RUN_INPUTS = 3, GM_RUN_ATTRIBUTES = 16, GM_MAP_UNITS = 4 };
-#define GM_EXPECTED_READ_RATE 10e9 /* byte/s that --plan expects each rank to read */
 
 /* Work that is one range of elements: see map.h. */
 typedef struct gm_map {
@@ -77,6 +77,10 @@ void gm_run_reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budg
 
 /* The request of a run to the ring: --piece, --depth and the readers of all inputs. The operation sets the rest. */
 gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *budget);
+
+/* A pass over bytes that the device reads and writes, in the pieces of the ring, with copies where it has memory of its
+ * own. */
+gm_work gm_run_work(const gm_run *run, double read, double written);
 
 /* --- For prepare and run --- */
 

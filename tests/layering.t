@@ -22,13 +22,14 @@ $below{tests} = [keys %below, "tests"];
 # may always include its own headers. A folder that is not listed may include all.
 my %inside = (
     src => {
-        "."       => [qw(stream)],
+        "."       => [qw(stream rates)],
         stream    => [],
         exchange  => [qw(stream)],
-        matmul    => [qw(. stream)],
-        reduce    => [qw(. stream)],
-        normalize => [qw(. stream reduce)],
-        move      => [qw(. stream)],
+        rates     => [qw(stream)],
+        matmul    => [qw(. stream rates)],
+        reduce    => [qw(. stream rates)],
+        normalize => [qw(. stream rates reduce)],
+        move      => [qw(. stream rates)],
         bench     => [qw(. stream exchange)],
     },
     io => {

@@ -52,8 +52,11 @@ GM_TESTS = \
 	tests/src/normalize/field \
 	tests/src/operation.np2 \
 	tests/src/options \
+	tests/src/matmul/cost \
 	tests/src/matmul/plan \
 	tests/src/progress \
+	tests/src/rates/measure.np3 \
+	tests/src/rates/work \
 	tests/base/memory \
 	tests/base/types/dtype \
 	tests/base/file/leftover \
@@ -101,6 +104,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/out_of_core.t \
 	tests/cli/output.t \
 	tests/cli/parts.t \
+	tests/cli/plan.t \
 	tests/cli/processors.t \
 	tests/cli/real_files.t \
 	tests/cli/reduce.t \
@@ -268,9 +272,13 @@ tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c tests/src/slow_devic
 tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
 tests_src_options_SOURCES = tests/src/options.c
+tests_src_matmul_cost_SOURCES = tests/src/matmul/cost.c
 tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c
 tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_progress_SOURCES = tests/src/progress.c
+tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c $(command_sources)
+tests_src_rates_work_SOURCES = tests/src/rates/work.c
 tests_base_types_dtype_SOURCES = tests/base/types/dtype.c
 tests_base_memory_SOURCES = tests/base/memory.c
 tests_base_file_leftover_SOURCES = tests/base/file/leftover.c tests/base/file/each.h

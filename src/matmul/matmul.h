@@ -3,6 +3,8 @@
  *   op.c       the operation: its plan, output and report
  *   case.c     the command line: operands, shapes, types
  *   plan.c     grid, blocks, steps, memory
+ *   part.c     the part of a rank
+ *   cost.c     the seconds that a grid takes
  *   pieces.c   the pieces that go through the ring, and their order
  *   strips.c   rectangles cut into strips that fit a slot
  *   device.c   the stages of a piece: panels, products, results

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/size.h"
+#include "src/matmul/cost.h"
 #include "src/operation.h"
 
 #include <float.h>
@@ -46,13 +47,9 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .max_tile = product->tile,
         .wants_tiles = product->wants_tiles,
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
+        .verifies = c->verify,
         .ranks = job->ranks->size,
-        .flop_rate = product->accumulator == GM_DTYPE_F64 ? job->info.fp64_limit : job->info.fp32_limit,
-        .read_rate = GM_EXPECTED_READ_RATE,
-        .exchange_rate = 2e9,
     };
-    if (problem->flop_rate <= 0)
-        problem->flop_rate = 5e10 * (double)job->threads;
     return read_grid(job->options->grid, problem->grid);
 }
 
@@ -77,7 +74,9 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
                      .c = c,
                      .product = run->job->ops->product(run->job->device, c->precision),
                      .verdict = gm_verdict_none};
-    int status = gm_matmul_plan_make(&c->problem, budget, &request, &p->plan, need);
+    gm_matmul_problem problem = c->problem;
+    problem.rates = run->job->rates;
+    int status = gm_matmul_plan_make(&problem, budget, &request, &p->plan, need);
     if (status)
         return status;
     gm_matmul_plan_part(&p->plan, run->job->ranks->rank, &p->part);
@@ -116,20 +115,26 @@ static void print_plan(const gm_run *run)
                      : "");
 }
 
-static double print_share(const gm_run *run, int rank)
+static void print_share(const gm_run *run, int rank)
 {
     const gm_matmul_plan *p = &((const gm_matmul *)run->own)->plan;
     gm_matmul_part part;
     char text[GM_SIZE_TEXT];
     gm_matmul_plan_part(p, rank, &part);
+    if (part.idle) {
+        printf("rank %-10d idle\n", rank);
+        return;
+    }
     int64_t bytes = gm_matmul_plan_bytes_read(p, &part);
-    double depth = (double)gm_matmul_plan_depth(p, part.leaf0, part.leaf1);
-    double flop = 2.0 * (double)part.rows * (double)part.cols * depth;
     printf("rank %-10d rows [%lld:%lld], columns [%lld:%lld], leaves [%lld:%lld], %lld blocks, reads %s\n", rank,
            (long long)part.row0, (long long)(part.row0 + part.rows), (long long)part.col0,
            (long long)(part.col0 + part.cols), (long long)part.leaf0, (long long)part.leaf1,
            (long long)gm_matmul_plan_blocks(p, &part), gm_size_format(bytes, text));
-    return fmax(flop / p->problem.flop_rate, (double)bytes / p->problem.read_rate);
+}
+
+static int work(const gm_run *run, int rank, gm_work *passes)
+{
+    return gm_matmul_cost_work(&((const gm_matmul *)run->own)->plan, rank, passes);
 }
 
 /* --- Memory --- */
@@ -266,6 +271,8 @@ const gm_operation gm_op_matmul = {.case_bytes = sizeof(gm_matmul_case),
                                    .plan = plan,
                                    .print_plan = print_plan,
                                    .print_share = print_share,
+                                   .work = work,
+                                   .by_rates = 1,
                                    .plan_json = plan_json,
                                    .prepare = prepare,
                                    .run_all = run_all};

@@ -1,9 +1,9 @@
 #include "src/matmul/plan.h"
 
 #include "base/memory.h"
-#include "base/range.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "src/matmul/cost.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,8 +11,6 @@
 enum {
     STEPS_WANTED = 12, /* of a block, so that reading and computing overlap */
     STEPS_ON_HOST = 1, /* on the processor, where each step brings all of acc through its caches once more */
-    BANDS_WANTED = 12, /* of a block: one of them is written after the last product */
-    WAVES_LEAST = 4,   /* of a band: the last wave of a kernel leaves most of the device idle */
     SLOT_UNIT = 256,   /* bytes */
     SUMS_PER_ROW = 6,  /* float64 values per row or column of a block that the check of the product holds */
     SUMS_ALONE = 8,    /* those that belong to neither */
@@ -33,6 +31,12 @@ static int64_t usual_depth(const gm_ring_budget *budget)
     return gm_max(3, budget->threads + (budget->unified ? 2 : gm_max(4, budget->threads / 2)));
 }
 
+static int64_t usual_piece(const gm_ring_budget *budget, int64_t depth)
+{
+    int64_t room = gm_min(budget->host, budget->device) / (8 * (depth ? depth : usual_depth(budget)));
+    return gm_max(gm_min(budget->unified ? default_piece : staged_piece, room), GM_RING_LEAST_PIECE);
+}
+
 static int64_t slot_bytes(const gm_matmul_plan *plan)
 {
     return gm_round_up(gm_min(gm_max(plan->piece, gm_matmul_plan_sums_bytes(plan->block_rows, plan->block_cols)),
@@ -40,109 +44,36 @@ static int64_t slot_bytes(const gm_matmul_plan *plan)
                        SLOT_UNIT);
 }
 
-int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t leaf1)
-{
-    return gm_min(gm_mul_sat(leaf1, plan->leaf), plan->problem.k) - gm_min(leaf0 * plan->leaf, plan->problem.k);
-}
-
-void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *part)
+/* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small
+ * product ends before another rank has begun. */
+static void choose_grid(gm_matmul_plan *plan)
 {
     const gm_matmul_problem *p = &plan->problem;
-    int64_t R = plan->grid[0], C = plan->grid[1], K = plan->grid[2];
-    memset(part, 0, sizeof *part);
-    if (rank >= R * C * K) {
-        part->idle = 1;
-        return;
-    }
-    int64_t in_layer = rank % (R * C);
-    part->layer = (int)(rank / (R * C));
-    part->owner = in_layer;
-    gm_range rows = gm_range_split(p->m, plan->tile, R, in_layer / C);
-    gm_range cols = gm_range_split(p->n, plan->tile, C, in_layer % C);
-    gm_range leaves = gm_range_split(plan->leaves, 1, K, part->layer);
-    part->row0 = rows.begin;
-    part->rows = gm_range_length(rows);
-    part->col0 = cols.begin;
-    part->cols = gm_range_length(cols);
-    part->leaf0 = leaves.begin;
-    part->leaf1 = leaves.end;
-    part->idle = part->rows == 0 || part->cols == 0;
-}
-
-int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *part, int layer)
-{
-    return (int)(layer * plan->grid[0] * plan->grid[1] + part->owner);
-}
-
-int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf)
-{
-    int64_t leaves = !plan->budget.unified && leaf == part->leaf0 && !plan->same ? 1 : plan->step_leaves;
-    return gm_min(leaf + leaves, part->leaf1);
-}
-
-int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part)
-{
-    int64_t all = part->leaf1 - part->leaf0;
-    return plan->keep ? all : gm_min(plan->step_leaves, all);
-}
-
-int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *part)
-{
-    return part->idle ? 0 : gm_ceil_div(part->rows, plan->block_rows) * gm_ceil_div(part->cols, plan->block_cols);
-}
-
-int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part)
-{
-    const gm_matmul_problem *p = &plan->problem;
-    if (part->idle)
-        return 0;
-    int64_t c0 = part->layer == 0 ? part->rows * part->cols * p->file_bytes_c0 : 0;
-    if (plan->same)
-        return p->m * p->k * p->file_bytes_a + c0;
-    int64_t depth = gm_matmul_plan_depth(plan, part->leaf0, part->leaf1);
-    return part->rows * depth * p->file_bytes_a * gm_ceil_div(part->cols, plan->block_cols) +
-           part->cols * depth * p->file_bytes_b * gm_ceil_div(part->rows, plan->block_rows) + c0;
-}
-
-/* Seconds that the busiest rank of a grid would take, by the rates of the problem. */
-static double grid_seconds(const gm_matmul_plan *plan, int64_t R, int64_t C, int64_t K)
-{
-    const gm_matmul_problem *p = &plan->problem;
-    double rows = (double)gm_min(gm_ceil_div(gm_ceil_div(p->m, plan->tile), R) * plan->tile, p->m);
-    double cols = (double)gm_min(gm_ceil_div(gm_ceil_div(p->n, plan->tile), C) * plan->tile, p->n);
-    double depth = (double)gm_min(gm_ceil_div(plan->leaves, K) * plan->leaf, p->k);
-    double flop = 2 * rows * cols * depth,
-           bytes = depth * (rows * (double)p->file_bytes_a + cols * (double)p->file_bytes_b);
-    /* The owner receives every leaf of the other layers. */
-    double moved = K == 1 ? 0 : rows * cols * (double)p->accumulator_bytes * (double)(plan->leaves - plan->leaves / K);
-    return flop / p->flop_rate + bytes / p->read_rate + moved / p->exchange_rate;
-}
-
-static int choose_grid(gm_matmul_plan *plan)
-{
-    const gm_matmul_problem *p = &plan->problem;
+    int64_t down = gm_max(gm_ceil_div(p->m, plan->tile), 1), across = gm_max(gm_ceil_div(p->n, plan->tile), 1);
     double best = INFINITY;
-    for (int64_t K = 1; K <= p->ranks; K++)
-        for (int64_t R = 1; R * K <= p->ranks; R++) {
-            int64_t C = p->ranks / (R * K);
-            double seconds = grid_seconds(plan, R, C, K);
-            if (seconds < best * (1 - 1e-9)) {
+    for (int64_t K = 1; K <= gm_min(p->ranks, gm_max(plan->leaves, 1)); K++)
+        for (int64_t R = 1; R <= gm_min(p->ranks / K, down); R++)
+            for (int64_t C = 1; C <= gm_min(p->ranks / (R * K), across); C++) {
+                double seconds = gm_matmul_cost_seconds(plan, R, C, K);
+                int fewer = R * C * K < plan->grid[0] * plan->grid[1] * plan->grid[2];
+                if (seconds > best * (1 + (fewer ? 1e-9 : -1e-9)))
+                    continue;
                 best = seconds;
                 plan->grid[0] = R;
                 plan->grid[1] = C;
                 plan->grid[2] = K;
             }
-        }
-    return GM_OK;
 }
 
 static int set_grid(gm_matmul_plan *plan)
 {
     const int64_t *g = plan->problem.grid;
-    if (g[0] == 0)
-        return choose_grid(plan);
+    if (g[0] == 0) {
+        choose_grid(plan);
+        return GM_OK;
+    }
     int64_t needed = gm_mul_sat(gm_mul_sat(g[0], g[1]), g[2]);
-    if (needed != plan->problem.ranks)
+    if (needed > plan->problem.ranks)
         return gm_fail(GM_EUSAGE, "--grid %lldx%lldx%lld is for %lld ranks, there are %d", (long long)g[0],
                        (long long)g[1], (long long)g[2], (long long)needed, plan->problem.ranks);
     memcpy(plan->grid, g, sizeof plan->grid);
@@ -183,28 +114,11 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     return gm_add_sat(sum, ALLOCATIONS * GM_ALLOC_OVERHEAD);
 }
 
-/* Elements of C that the device works on at one time, about: a tile for each thread, or two blocks of threads for each
- * multiprocessor. */
-static int64_t wave_of(const gm_matmul_plan *plan)
-{
-    const int64_t each = 2 * 128 * 128;
-    int64_t multiprocessors = plan->problem.multiprocessors;
-    return multiprocessors ? multiprocessors * each : plan->budget.threads * plan->tile * plan->tile;
-}
-
-/* Rows of the bands of a block: whole tiles, some waves of them. */
-static int64_t band_of(const gm_matmul_plan *plan)
-{
-    int64_t rows = gm_ceil_div(plan->block_rows, BANDS_WANTED), least = gm_mul_sat(WAVES_LEAST, wave_of(plan));
-    rows = gm_max(rows, gm_ceil_div(least, gm_max(plan->block_cols, 1)));
-    return gm_min(gm_round_up(gm_max(rows, 1), plan->tile), plan->block_rows);
-}
-
 /* The cost of the block and step that are set. */
 static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
-    plan->band_rows = band_of(plan);
+    plan->band_rows = gm_matmul_plan_band(plan);
     return (gm_ring_cost){.slot = slot_bytes(plan),
                           .host = check + 2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part),
@@ -303,14 +217,11 @@ static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const 
                         gm_ring_budget *need)
 {
     const gm_ring_budget *budget = &plan->budget;
-    int64_t depth = asked->depth ? asked->depth : usual_depth(budget);
-    int64_t usual = gm_min(budget->unified ? default_piece : staged_piece,
-                           gm_min(budget->host, budget->device) / (8 * depth));
     int64_t tiles = gm_min(budget->host, budget->device) / 8 /
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};
     gm_ring_request request = *asked;
-    request.usual = gm_max(usual, GM_RING_LEAST_PIECE);
+    request.usual = plan->piece;
     request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
@@ -335,6 +246,7 @@ int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
     plan->leaf = gm_tiling_leaf(problem->precision, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
+    plan->piece = usual_piece(budget, request->depth);
     int status = set_grid(plan);
     if (status)
         return status;

@@ -11,6 +11,7 @@
 #define GM_SRC_MATMUL_PLAN_H
 
 #include "base/types/precision.h"
+#include "src/rates/rates.h"
 #include "src/stream/ring_plan.h"
 #include "base/tiling.h"
 
@@ -26,10 +27,10 @@ typedef struct gm_matmul_problem {
     int64_t max_tile;        /* of the device's product */
     int wants_tiles;         /* as the device's product does: a tile of accumulators for each thread */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
+    int verifies;            /* C is checked */
     int ranks;
-    int64_t grid[3];                            /* asked for; 0: to be chosen */
-    double flop_rate, read_rate, exchange_rate; /* of a rank, per second: only their ratios count, in the choice of the
-                                                   grid */
+    int64_t grid[3]; /* asked for; 0: to be chosen, by the rates */
+    gm_rates rates;
 } gm_matmul_problem;
 
 typedef struct gm_matmul_plan {
@@ -56,8 +57,8 @@ typedef struct gm_matmul_part {
     int idle;
 } gm_matmul_part;
 
-/* Makes the plan. request: --piece, --depth and the readers. Pure. Returns GM_EUSAGE for a grid that does not fit the
- * ranks; GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
+/* Makes the plan. request: --piece, --depth and the readers. Pure. Returns GM_EUSAGE for a grid of more ranks than
+ * there are; GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
 int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
                         gm_matmul_plan *plan, gm_ring_budget *need);
 
@@ -75,6 +76,9 @@ int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part
 
 /* The most leaves that a panel of a part holds. */
 int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part);
+
+/* Rows of the bands of a block: whole tiles, some waves of the device. */
+int64_t gm_matmul_plan_band(const gm_matmul_plan *plan);
 
 /* Bytes that a part reads from A, B and C0, and the number of its blocks. */
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part);

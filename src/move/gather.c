@@ -120,16 +120,27 @@ static void print_plan(const gm_run *run)
         printf("block           %lld rows of %lld elements\n", (long long)p->block, (long long)p->block_columns);
 }
 
-static double print_share(const gm_run *run, int rank)
+static void print_share(const gm_run *run, int rank)
+{
+    gm_range positions, columns;
+    gm_gather_share(run->c, run->job->ranks->size, rank, &positions, &columns);
+    printf("rank %-10d rows [%lld:%lld] of elements [%lld:%lld]\n", rank, (long long)positions.begin,
+           (long long)positions.end, (long long)columns.begin, (long long)columns.end);
+}
+
+/* Reading first, then writing: held, the indices are read with the second pass. */
+static int work(const gm_run *run, int rank, gm_work *passes)
 {
     const gm_gather_case *c = run->c;
+    const gm_gather_plan *p = &((const gm_gather *)run->own)->plan;
     gm_range positions, columns;
     int64_t read, written;
     gm_gather_share(c, run->job->ranks->size, rank, &positions, &columns);
-    gm_gather_bytes(c, &((const gm_gather *)run->own)->plan, positions, columns, &read, &written);
-    printf("rank %-10d rows [%lld:%lld] of elements [%lld:%lld]\n", rank, (long long)positions.begin,
-           (long long)positions.end, (long long)columns.begin, (long long)columns.end);
-    return (double)read / GM_EXPECTED_READ_RATE;
+    gm_gather_bytes(c, p, positions, columns, &read, &written);
+    int64_t data = p->held ? gm_min(gm_mul_sat(c->rows, c->columns * c->size), read) : read;
+    passes[0] = gm_run_work(run, (double)data, 0);
+    passes[1] = gm_run_work(run, (double)(read - data), (double)written);
+    return 2;
 }
 
 static json_t *plan_json(const gm_run *run)
@@ -149,6 +160,7 @@ const gm_operation gm_op_gather = {.case_bytes = sizeof(gm_gather_case),
                                    .plan = plan,
                                    .print_plan = print_plan,
                                    .print_share = print_share,
+                                   .work = work,
                                    .plan_json = plan_json,
                                    .prepare = gm_gather_prepare,
                                    .run_all = gm_gather_run_all};

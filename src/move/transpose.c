@@ -136,14 +136,23 @@ static void print_plan(const gm_run *run)
            box_text(run, text));
 }
 
-static double print_share(const gm_run *run, int rank)
+static void print_share(const gm_run *run, int rank)
 {
     const transpose *t = run->c;
     gm_boxes boxes = gm_boxes_of(&t->in, t->first, t->second);
     int d = gm_boxes_share(&boxes, run->job->ranks->size, rank);
     printf("rank %-10d dimension %d of the input [%lld:%lld]\n", rank, d, (long long)boxes.begin[d],
            (long long)boxes.end[d]);
-    return (double)gm_boxes_elements(&boxes) * (double)size_of(run) / GM_EXPECTED_READ_RATE;
+}
+
+static int work(const gm_run *run, int rank, gm_work *passes)
+{
+    const transpose *t = run->c;
+    gm_boxes boxes = gm_boxes_of(&t->in, t->first, t->second);
+    gm_boxes_share(&boxes, run->job->ranks->size, rank);
+    double bytes = (double)gm_boxes_elements(&boxes) * (double)size_of(run);
+    passes[0] = gm_run_work(run, bytes, bytes);
+    return 1;
 }
 
 static json_t *plan_json(const gm_run *run)
@@ -291,5 +300,6 @@ const gm_operation gm_op_transpose = {.case_bytes = sizeof(transpose),
                                       .prepare = gm_map_prepare,
                                       .print_plan = print_plan,
                                       .print_share = print_share,
+                                      .work = work,
                                       .plan_json = plan_json,
                                       .run_all = run_boxes_all};

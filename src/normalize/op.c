@@ -62,18 +62,40 @@ static void print_plan(const gm_run *run)
     printf("passes          %d%s\n", p->passes, p->keep ? ", the stack is kept after the first" : "");
 }
 
-static double print_share(const gm_run *run, int rank)
+static void print_share(const gm_run *run, int rank)
 {
     gm_normalize_plan p;
     gm_ring_budget need;
     char text[GM_SIZE_TEXT];
     if (!plan_of(run, &run->budget, rank, &p, &need))
-        return 0; /* as large as the first rank's share at most, which fits */
+        return; /* as large as the first rank's share at most, which fits */
     int64_t bytes = gm_normalize_bytes_read(run->c, &p);
     printf("rank %-10d frames [%lld:%lld], %s [%lld:%lld], reads %s\n", rank, (long long)p.row,
            (long long)(p.row + p.rows), p.flat ? "elements" : "pixels", (long long)p.col, (long long)(p.col + p.cols),
            gm_size_format(bytes, text));
-    return (double)bytes / GM_EXPECTED_READ_RATE;
+}
+
+/* The fields; the passes for statistics, of which those after the first find the stack on the device if it is kept;
+ * and the last one. */
+static int work(const gm_run *run, int rank, gm_work *passes)
+{
+    const gm_normalize_case *c = run->c;
+    gm_normalize_plan p;
+    gm_ring_budget need;
+    if (!plan_of(run, &run->budget, rank, &p, &need))
+        return 0;
+    double elements = (double)p.rows * (double)p.cols, in = elements * (double)gm_dtype_size(c->src.type), fields = 0;
+    for (int i = 0; i <= c->has_dark && c->method == GM_FLATFIELD && c->cols > 0; i++) {
+        gm_reduction field = gm_normalize_field(c, i);
+        fields += (double)gm_reduce_bytes(&field, &p.field[i],
+                                          gm_reduce_share(&p.field[i], run->job->ranks->size, rank));
+    }
+    passes[0] = gm_run_work(run, fields, 0);
+    passes[1] = gm_run_work(run, in, 0);
+    passes[1].times = p.keep ? 1 : p.passes - 1;
+    passes[2] = (gm_work){.memory = in, .times = p.keep ? p.passes - 2 : 0};
+    passes[3] = gm_run_work(run, p.keep ? 0 : in, elements * (double)gm_dtype_size(c->type));
+    return 4;
 }
 
 /* --- Memory --- */
@@ -209,6 +231,7 @@ const gm_operation gm_op_normalize = {.case_bytes = sizeof(gm_normalize_case),
                                       .plan = plan,
                                       .print_plan = print_plan,
                                       .print_share = print_share,
+                                      .work = work,
                                       .plan_json = plan_json,
                                       .prepare = prepare,
                                       .run_all = run_all};

@@ -142,7 +142,7 @@ static void print_plan(const gm_run *run)
         printf("piece           %lld %s\n", (long long)p->at_once, things[p->mode]);
 }
 
-static double print_share(const gm_run *run, int rank)
+static void print_share(const gm_run *run, int rank)
 {
     static const char *const units[] = {[GM_REDUCE_SEGMENTS] = "segments",
                                         [GM_REDUCE_NODES] = "nodes",
@@ -152,7 +152,20 @@ static double print_share(const gm_run *run, int rank)
     gm_range share = gm_reduce_share(&o->plan, run->job->ranks->size, rank);
     printf("rank %-10d %s [%lld:%lld]\n", rank, o->plan.by_rows ? "rows" : units[o->plan.mode], (long long)share.begin,
            (long long)share.end);
-    return (double)gm_reduce_bytes(&o->reduction, &o->plan, share) / GM_EXPECTED_READ_RATE;
+}
+
+/* The ranks write the results of their shares. */
+static int work(const gm_run *run, int rank, gm_work *passes)
+{
+    const gm_reduce_case *c = run->c;
+    const own *o = run->own;
+    int ranks = run->job->ranks->size;
+    gm_range share = gm_reduce_share(&o->plan, ranks, rank);
+    double read = (double)gm_reduce_bytes(&o->reduction, &o->plan, share), written = 0;
+    for (int i = 0; i < c->statistics && c->writes; i++)
+        written += (double)(c->outer * c->inner) * (double)gm_dtype_size(c->type[i]) / ranks;
+    passes[0] = gm_run_work(run, read, written);
+    return 1;
 }
 
 /* --- The work --- */
@@ -195,6 +208,7 @@ const gm_operation gm_op_reduce = {.case_bytes = sizeof(gm_reduce_case),
                                    .plan = plan,
                                    .print_plan = print_plan,
                                    .print_share = print_share,
+                                   .work = work,
                                    .plan_json = plan_json,
                                    .prepare = prepare,
                                    .run_all = run_all,

@@ -1,5 +1,15 @@
 #include "src/stream/slot.h"
 
+const char *gm_phase_name(gm_phase phase)
+{
+    static const char *const names[GM_PHASES] = {
+        [GM_PHASE_OPEN] = "open",       [GM_PHASE_READ] = "read",         [GM_PHASE_TO_DEVICE] = "to_device",
+        [GM_PHASE_COMPUTE] = "compute", [GM_PHASE_EXCHANGE] = "exchange", [GM_PHASE_FROM_DEVICE] = "from_device",
+        [GM_PHASE_WRITE] = "write",     [GM_PHASE_VERIFY] = "verify",
+    };
+    return names[phase];
+}
+
 const struct gm_device_stage gm_device_stages[GM_DEVICE_STAGES] = {
     [GM_DEVICE_STAGE_IN] = {GM_STAGE_TO_DEVICE, GM_PHASE_TO_DEVICE},
     [GM_DEVICE_STAGE_COMPUTE] = {GM_STAGE_COMPUTE, GM_PHASE_COMPUTE},

@@ -91,6 +91,8 @@ typedef enum gm_phase {
     GM_PHASES
 } gm_phase;
 
+const char *gm_phase_name(gm_phase phase); /* "to_device" */
+
 /* Busy seconds of each phase: the time in which at least one thread or the device worked on it. */
 typedef struct gm_phase_times {
     double seconds[GM_PHASES];

@@ -260,6 +260,11 @@ def wrapper(name, body):
     return os.path.abspath(name)
 
 
+def all_work(ranks):
+    """An option with which all ranks share the rows of a small product: left to itself the program takes fewer."""
+    return f" --grid {ranks}x1x1"
+
+
 def devices():
     """Yields every kind of device that is there; one that is not is a test skipped, or failed if it is required."""
     only, required = os.environ.get("GPUMEM_TEST_DEVICE"), os.environ.get("GPUMEM_TEST_REQUIRE")

@@ -9,12 +9,16 @@ from gm import h5py, np
 
 rng = np.random.default_rng(20)
 ranks_in_turn = itertools.cycle((1, 2, 1, 3))
+# Grids of small products; None: the program's choice, which leaves ranks without work.
+grids_in_turn = {2: itertools.cycle(("2x1x1", "1x2x1", None)), 3: itertools.cycle(("3x1x1", "2x1x1", "1x3x1", None, "1x1x2"))}
 
 
 def product(name, want, arguments, ranks=None, dtype=None, bound=0.0, scale=None):
     """C as it comes out against want: equal, or within bound relative to scale (default: |want|), element for element. Returns C and the run."""
     ranks = ranks or next(ranks_in_turn)
-    ran = gm.run(["matmul", "--device", device, "-o", "c.h5", "--force", *gm.words(arguments)], ranks)
+    grid = next(grids_in_turn[ranks]) if ranks in grids_in_turn and "--grid" not in gm.words(arguments) else None
+    chosen = ["--grid", grid] if grid else []
+    ran = gm.run(["matmul", "--device", device, "-o", "c.h5", "--force", *chosen, *gm.words(arguments)], ranks)
     faults, c = [], None
     if ran.code != 0:
         faults.append("failed")
@@ -22,7 +26,7 @@ def product(name, want, arguments, ranks=None, dtype=None, bound=0.0, scale=None
         c = gm.read("c.h5")
         faults += differences(c, np.asarray(want), dtype, bound, scale)
         faults += [f"{entry} is left" for entry in os.listdir() if entry.startswith(".")]
-    gm.ok(not faults, f"{device}: {name}, {ranks} ranks", *faults, ran)
+    gm.ok(not faults, f"{device}: {name}, {ranks} ranks{' ' + grid if grid else ''}", *faults, ran)
     return c, ran
 
 
@@ -223,7 +227,8 @@ def accuracy():
 def grids():
     a, b = gm.integers(rng, (290, 3000), dtype="f4"), gm.integers(rng, (3000, 310), dtype="f4")
     gm.write("ab.h5", A=a, B=b, C=np.ones((290, 310), "f4"))
-    for grid, ranks in (("1x1x1", 1), ("2x1x1", 2), ("4x1x1", 4), ("1x4x1", 4), ("1x1x4", 4), ("2x1x2", 4), ("1x1x3", 3), ("5x1x1", 5)):
+    for grid, ranks in (("1x1x1", 1), ("2x1x1", 2), ("4x1x1", 4), ("1x4x1", 4), ("1x1x4", 4), ("2x1x2", 4), ("1x1x3", 3), ("5x1x1", 5),
+                        ("1x1x1", 3), ("1x2x1", 3), ("1x1x2", 3), ("2x1x1", 4)):
         product(f"--grid {grid}", a @ b + 1, f"ab.h5 --grid {grid} --add ab.h5:/C", ranks)
 
 
@@ -282,7 +287,7 @@ def words():
     a = gm.integers(rng, (64, 64))
     gm.write("ab.h5", A=a, B=a + 1)
     before = gm.state()
-    ran = gm.run(f"matmul ab.h5 --device {device} -o said.h5 --alpha 2 -q --report r.json", 2)
+    ran = gm.run(f"matmul ab.h5 --device {device} -o said.h5 --alpha 2 -q --grid 2x1x1 --report r.json", 2)
     said = [line for line in ran.err.splitlines() if " ranks share " not in line] # a warning: fewer GPUs than ranks
     gm.ok(ran.code == 0 and not said, f"{device}: -q: nothing on stderr", ran)
     changed = set(gm.difference(before, gm.state()))
@@ -293,9 +298,45 @@ def words():
     ran = gm.run(f"matmul ab.h5 --device {device} -o planned.h5 --plan", 2)
     gm.ok(ran.code == 0 and ran.out and gm.state() == before, f"{device}: --plan touches nothing", ran, *gm.difference(before, gm.state()))
     gm.ok(all(word in ran.out for word in ("grid", "device_memory", "host_memory", "expected_time")), f"{device}: --plan prints the plan", ran)
+    plans()
     before = gm.state()
     ran = gm.run(f"matmul nofile.h5 --device {device} --plan")
     gm.ok(ran.code == 3 and gm.state() == before, f"{device}: --plan of what cannot be", ran)
+
+
+def lines_of(text):
+    """The lines "name value" of a plan."""
+    return dict(line.split(None, 1) for line in text.splitlines() if len(line.split(None, 1)) == 2)
+
+
+def plans():
+    """What --plan expects: the bytes of each link, the seconds of each phase, the same numbers in the report."""
+    gm.write("deep.h5", A=np.zeros((256, 6000), "f4"), B=np.zeros((6000, 128), "f4"))
+    for grid, read, exchanged in (("1x1x1", 6000 * 384, 0), ("2x1x1", 6000 * 512, 0), ("1x1x2", 6000 * 384, 1)):
+        ran = gm.run(f"matmul deep.h5 --device {device} --grid {grid} --plan --report r.json", 3)
+        lines = lines_of(ran.out)
+        with open("r.json") as file:
+            expected = json.load(file)["plan"]["expected"]
+        moved, parts = expected["bytes"], 1 if grid == "1x1x1" else 2
+        good = moved["file_to_host"]["all"] == 4 * read and moved["host_to_file"]["all"] == 4 * 256 * 128 and expected["working"] == parts
+        good &= (moved["rank_to_rank"]["all"] > 0) == bool(exchanged) == ("rank_to_rank" in lines) == (expected["phases"]["exchange"] > 0)
+        gm.ok(ran.code == 0 and good, f"{device}: --plan, {grid} of 3 ranks: bytes", expected, ran)
+        phases = {name[5:]: float(value.split()[0]) for name, value in lines.items() if name.startswith("time_")}
+        same = {name: round(value, 12) for name, value in phases.items()} == {
+            name: float(f"{value:.3g}") for name, value in expected["phases"].items() if value > 0}
+        gm.ok(same and {"open", "read", "compute", "write", "verify"} <= set(phases) and expected["seconds"] >= max(expected["phases"].values())
+              and lines["expected_time"] == f"{expected['seconds']:.3g} s", f"{device}: --plan, {grid}: seconds of phases", phases, expected, ran)
+        gm.ok("(nominal)" in lines["read_rate"] and not expected["rates"]["reads_measured"], f"{device}: --plan, {grid}: a short job measures nothing", ran)
+    ran = gm.run(f"matmul ab.h5 --device {device} --plan", 3)
+    gm.ok(lines_of(ran.out)["grid"] == "1x1x1 of 3 ranks" and "1 of 3 ranks work" in ran.out, f"{device}: --plan: a small product is for one rank", ran)
+    with h5py.File("long.h5", "w") as file: # zeros that take no room on the disk
+        for name in "AB":
+            file.create_dataset(name, (40000, 40000), "f4")[0, 0] = 1
+    ran = gm.run(f"matmul long.h5 --device {device} --plan", 2)
+    lines = lines_of(ran.out)
+    gm.ok(ran.code == 0 and "(measured)" in lines["read_rate"] and "(measured)" in lines["exchange_rate"] and "2 of 2 ranks work" in ran.out,
+          f"{device}: --plan: a long job measures its rates", ran)
+    os.remove("long.h5")
 
 
 def provenance():

@@ -63,7 +63,7 @@ def matmul_fails():
         leaves(f"{device}: matmul {grid}: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
                f"matmul packed.h5 {how} --piece 200K", ELSEWHERE["broken"])
     leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on",
-           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --output-layout parts --device {device}", ELSEWHERE["nothing"])
+           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --output-layout parts --device {device} --grid 3x1x1", ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
     if device != "cpu": # CUDA reserves more address space than a limit on it could allow
@@ -71,7 +71,7 @@ def matmul_fails():
     need = virtual_memory()
     small = gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"')
     leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on",
-           f"matmul plain.h5 -o c.h5 --device {device} --threads 1 --piece 600M --depth 3", small)
+           f"matmul plain.h5 -o c.h5 --device {device} --threads 1 --piece 600M --depth 3 --grid 3x1x1", small)
 
 
 def virtual_memory():
@@ -134,7 +134,7 @@ def lacks(arguments, code=5, pattern="memory|thread", lacking=None, ranks=RANKS)
 
 def without_memory():
     make_small()
-    for arguments in ("matmul factors.h5 -o c.h5", "reduce small.h5:/x --axis pixel --stat sum,min -o c.h5", "flip small.h5:/x --axis 0 -o c.h5",
+    for arguments in ("matmul factors.h5 -o c.h5 --grid 3x1x1", "reduce small.h5:/x --axis pixel --stat sum,min -o c.h5", "flip small.h5:/x --axis 0 -o c.h5",
                       "normalize small.h5:/x --method flatfield --flat fields.h5:/flat --dark fields.h5:/dark -o c.h5",
                       "normalize small.h5:/x --method percentile -o c.h5", "gen stack c.h5 --size 9", "compare small.h5:/x small.h5:/x"):
         lacks(f"{arguments} --device cpu --threads 2 -q")

@@ -21,7 +21,7 @@ def folders(name):
 
 
 def multiply(name, more, ranks=1):
-    ran = gm.run(f"matmul in.h5 -o {name} --force --no-sync --threads 2 --device cpu --report report.json {more}", ranks)
+    ran = gm.run(f"matmul in.h5 -o {name} --force --no-sync --threads 2 --device cpu --report report.json {more}" + gm.all_work(ranks), ranks)
     gm.ok(ran.code == 0, f"matmul {more}, {ranks} ranks", ran)
     with open("report.json") as report:
         return json.load(report)["output"] if ran.code == 0 else {}

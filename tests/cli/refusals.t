@@ -56,7 +56,7 @@ def products():
     for (kind, operands), threads in itertools.product(names.items(), (1, 4)):
         check(f"product of {kind} matrices, {threads} threads", f"matmul {' '.join(operands)} -o c.h5 --force --no-sync --threads {threads}",
               lambda: np.array_equal(gm.read("c.h5"), c))
-    check("product of compressed matrices, 3 ranks", f"matmul {' '.join(names['compressed'])} -o c.h5 --force --no-sync --threads 2",
+    check("product of compressed matrices, 3 ranks", f"matmul {' '.join(names['compressed'])} -o c.h5 --force --no-sync --threads 2" + gm.all_work(3),
           lambda: np.array_equal(gm.read("c.h5"), c), ranks=3)
 
 

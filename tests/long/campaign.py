@@ -126,7 +126,7 @@ def jobs():
 
     for i, layout in enumerate(("plain", "packed", "virtual", "external", "foreign")):
         for ranks in (1, 2, 3):
-            add("matmul", "matmul {i}", ranks, MATRIX, layout, product, three[(i + ranks) % 3], "20,15", json=ranks == 2)
+            add("matmul", "matmul {i}" + gm.all_work(ranks), ranks, MATRIX, layout, product, three[(i + ranks) % 3], "20,15", json=ranks == 2)
         add("flip", "flip {i}:/x --axis 1", 1 + i % 3, STACK, layout, {"/x": x[:, ::-1]}, three[i % 3])
         add("transpose", "transpose {i}:/x --axes 0,2", 1 + (i + 1) % 3, STACK, layout, {"/x": x.swapaxes(0, 2)}, three[(i + 1) % 3])
         add("gather", "gather {i}:/x --index fields.h5:/rows", 1 + (i + 2) % 3, STACK, layout, {"/x": x[FIELDS["rows"]]}, three[(i + 2) % 3], "2,3,5,9",

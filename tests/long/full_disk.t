@@ -172,6 +172,7 @@ def faults_of(ran, disk, operation):
 
 def try_once(number):
     kind, options, room, operation, more, ranks, wait = choose(number)
+    more += gm.all_work(ranks) if operation == "matmul" else ""
     disk = Disk(kind, options)
     program, environment, ended = None, {}, threading.Event()
     if kind == "call":

@@ -146,12 +146,12 @@ class Case:
         return [f"{kind} {call} on rank {rank}, {action}: {fault}" for fault in faults]
 
 
-CASES = [Case(f"{name}, {layout}", command + more, ranks, old) for ranks in (1, 2) for name, command in OPERATIONS.items()
+CASES = [Case(f"{name}, {layout}", command + more + (gm.all_work(ranks) if name == "matmul" else ""), ranks, old) for ranks in (1, 2) for name, command in OPERATIONS.items()
          for layout, more in LAYOUTS.items() for old in (False, True) if not (name == "reduce" and layout == "chunks")]
 # Ranks that cannot open each other's descriptors: temporary files have names.
 APART = gm.wrapper("run_apart", '[ $rank = 1 ] && exec unshare --pid --fork --kill-child --mount-proc "$program" "$@"\nexec "$program" "$@"')
 if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0:
-    CASES += [Case(f"matmul apart, {layout}", OPERATIONS["matmul"] + LAYOUTS[layout], 2, old, APART) for layout in ("single", "chunks")
+    CASES += [Case(f"matmul apart, {layout}", OPERATIONS["matmul"] + LAYOUTS[layout] + gm.all_work(2), 2, old, APART) for layout in ("single", "chunks")
               for old in (False, True)]
 CASES += [Case("a report", REPORT, 1, old) for old in (False, True)]
 share = random.Random(5)

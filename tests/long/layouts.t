@@ -83,7 +83,7 @@ def one(number):
 def ways(rng, ranks, m, n):
     """Options that change how C is made, not what it is."""
     grids = [(r, ranks // r // q, q) for r in range(1, ranks + 1) for q in range(1, ranks + 1) if ranks % r == 0 and ranks // r % q == 0]
-    arguments = ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.5 else []
+    arguments = ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.9 else []
     arguments += ["--piece", int(rng.integers(5000, 300000))] if rng.random() < 0.4 else []
     arguments += ["--depth", int(rng.integers(2, 7))] if rng.random() < 0.4 else []
     arguments += ["--host-memory", "24M"] if rng.random() < 0.4 and "--piece" not in arguments else []

@@ -78,7 +78,7 @@ def written(options, ranks):
     """A product in this layout, then once more in its place; random numbers in the same one."""
     want = make()
     for force in ("", " --force"):
-        ran = checked(f"matmul ab.h5 -o c.h5 --device cpu {options}{force}", ranks)
+        ran = checked(f"matmul ab.h5 -o c.h5 --device cpu {options}{force}" + gm.all_work(ranks), ranks)
         gm.ok(is_clean(ran, 0) and np.array_equal(gm.read("c.h5"), want), f"matmul {options}{force}, {ranks} ranks", ran)
     ran = checked(f"gen matrices g.h5 --size 60 {options}", ranks)
     gm.ok(is_clean(ran, 0), f"gen {options}, {ranks} ranks", ran)

@@ -74,7 +74,7 @@ class Job:
         self.ranks = pick(self.rng, *[1] * 17, 2, 3, 4)
         self.case = random_cases.case(self.rng)
         self.words, self.caps = options(self.rng)
-        if self.ranks > 1 and self.case.command[0] == "matmul" and self.rng.random() < 0.7:
+        if self.ranks > 1 and self.case.command[0] == "matmul" and self.rng.random() < 0.9:
             self.words += grid(self.rng, self.ranks)
         self.runs = []
 

@@ -17,7 +17,7 @@ def way(rng):
     ranks = int(rng.choice([1, 2, 3, 4, 5, 8]))
     grids = [(r, ranks // r // q, q) for r in range(1, ranks + 1) for q in range(1, ranks + 1) if ranks % r == 0 and ranks // r % q == 0]
     options = ["--threads", rng.integers(1, 4)]
-    options += ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.6 else []
+    options += ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.9 else []
     options += ["--piece", rng.integers(5000, 500000), "--depth", rng.integers(2, 6)] if rng.random() < 0.4 else []
     options += ["--device-memory", f"{rng.integers(12, 40)}M", "--host-memory", f"{rng.integers(24, 60)}M"] if rng.random() < 0.5 else []
     return ranks, options

@@ -44,6 +44,13 @@ static const char *const commands[] = {
     "compare z.h5 s.h5",
 };
 
+/* Products in which two ranks work: left to itself the program takes one of them. */
+static const char *const shared[] = {
+    "matmul m.h5 --grid 2x1x1 -o out.h5",
+    "matmul m.h5:/A m.h5:/A --transpose b --grid 1x2x1 -o out.h5",
+    "matmul m.h5 --add m.h5:/A --beta 2 --grid 1x1x2 -o out.h5",
+};
+
 /* Caps that a message asks for, as options: "--host-memory N --device-memory M"; empty: none. */
 static void read_caps(const char *message, char *caps)
 {
@@ -137,6 +144,8 @@ int main(void)
         }
         for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
             test_command(commands[i]);
+        for (size_t i = 0; i < sizeof shared / sizeof *shared && ranks.size == 2; i++)
+            test_command(shared[i]);
     }
     gm_agree_all(&ranks, GM_OK);
     if (ranks.rank == 0 &&

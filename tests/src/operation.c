@@ -97,7 +97,7 @@ static const struct {
     {"normalize s.h5 --method percentile", "/images"},
     {"reduce s.h5 --axis frame", "/sum"},
     {"reduce s.h5 --axis pixel", "/sum"},
-    {"matmul m.h5 --precision fp32", "/C"},
+    {"matmul m.h5 --precision fp32 --grid 2x1x1", "/C"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

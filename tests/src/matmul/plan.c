@@ -7,6 +7,19 @@
 
 #include <stdlib.h>
 
+/* Rates that make parts for all ranks worth while. */
+static gm_rates rates_of(int ranks)
+{
+    gm_rates rates;
+    static const gm_device_info device;
+    gm_rates_setting setting = {
+        .device = &device, .unified = 1, .threads = 2, .ranks = ranks, .hosts = 1, .sharers = 1};
+    gm_rates_default(&setting, &rates);
+    rates.rank_s = 0;
+    rates.read_host *= ranks;
+    return rates;
+}
+
 static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, int ranks)
 {
     return (gm_matmul_problem){.m = m,
@@ -20,9 +33,7 @@ static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, int ranks)
                                .file_bytes_c = 4,
                                .max_tile = 512,
                                .ranks = ranks,
-                               .flop_rate = 1e11,
-                               .read_rate = 1e10,
-                               .exchange_rate = 2e9};
+                               .rates = rates_of(ranks)};
 }
 
 /* The plan within as much host as device memory; *need: what it wants of it. */
@@ -75,6 +86,25 @@ static void test_cover(void)
                 }
     tap_ok(made, "plans are made for all shapes and rank counts");
     tap_ok(good, "their parts cover C and k once");
+}
+
+/* A grid may be smaller than the run: the ranks beyond it are idle. */
+static void test_idle(void)
+{
+    gm_matmul_problem p = problem(1000, 900, 3000, 7);
+    int good = 1, grids = 0;
+    for (p.grid[0] = 1; p.grid[0] <= 7; p.grid[0]++)
+        for (p.grid[1] = 1; p.grid[0] * p.grid[1] <= 7; p.grid[1]++)
+            for (p.grid[2] = 1; p.grid[0] * p.grid[1] * p.grid[2] <= 7; p.grid[2]++, grids++) {
+                gm_matmul_plan plan;
+                gm_matmul_part part;
+                good &= make(&p, INT64_C(8) << 30, &plan) == GM_OK && covers(&plan);
+                for (int r = (int)(p.grid[0] * p.grid[1] * p.grid[2]); r < 7; r++) {
+                    gm_matmul_plan_part(&plan, r, &part);
+                    good &= part.idle && gm_matmul_plan_blocks(&plan, &part) == 0;
+                }
+            }
+    tap_ok(good, "%d grids of up to 7 ranks cover C and k once, and the other ranks are idle", grids);
 }
 
 static void test_same_cut(void)
@@ -145,9 +175,9 @@ static void test_refusal(void)
     tap_ok(refused, "too little memory is refused, also for an empty product");
     tap_ok(good, "the budget that a refusal names is enough");
     gm_matmul_problem p = problem(500, 300, 200, 4);
-    p.grid[0] = 3;
+    p.grid[0] = 5;
     p.grid[1] = p.grid[2] = 1;
-    tap_ok(make(&p, INT64_C(8) << 30, &plan) == GM_EUSAGE, "a grid of 3 for 4 ranks is refused");
+    tap_ok(make(&p, INT64_C(8) << 30, &plan) == GM_EUSAGE, "a grid of 5 for 4 ranks is refused");
     gm_error_clear();
 }
 
@@ -167,6 +197,7 @@ static void test_leaf(void)
 int main(void)
 {
     test_cover();
+    test_idle();
     test_same_cut();
     test_bands();
     test_refusal();

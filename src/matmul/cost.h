@@ -1,0 +1,21 @@
+/* cost.h - the seconds that a product takes by the rates of its problem: what the choice of the grid and --plan rest
+ * on. Pure.
+ *
+ * A rank reads its rows of A and columns of B for its leaves, once for each block, and multiplies them meanwhile; the
+ * owners write C. With several layers an owner then receives each leaf of the others, which are folded in the order of
+ * their index, whatever the grid. Where a rank that sends waits for the receiver (gm_rates.exchange_waits), the layers
+ * work one after the other: each of them stops at its first leaf until the owner has come to it. */
+#ifndef GM_SRC_MATMUL_COST_H
+#define GM_SRC_MATMUL_COST_H
+
+#include "src/matmul/plan.h"
+#include "src/rates/work.h"
+
+/* The work of a rank of a plan whose grid and blocks are set; the frame's gm_work_of, context: the plan. */
+int gm_matmul_cost_work(const void *plan, int rank, gm_work *passes);
+
+/* Seconds of the busiest rank if the plan, which has its tile and leaves, had this grid. Blocks are estimated: a plan
+ * for each grid would take too long. */
+double gm_matmul_cost_seconds(const gm_matmul_plan *plan, int64_t R, int64_t C, int64_t K);
+
+#endif

@@ -1,0 +1,92 @@
+/* The part of a rank in a plan: its rows and columns of C, its leaves, blocks, bands and bytes. */
+#include "src/matmul/plan.h"
+
+#include "base/range.h"
+#include "base/size.h"
+
+#include <string.h>
+
+enum {
+    BANDS_WANTED = 12, /* of a block: one of them is written after the last product */
+    WAVES_LEAST = 4    /* of a band: the last wave of a kernel leaves most of the device idle */
+};
+
+int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t leaf1)
+{
+    return gm_min(gm_mul_sat(leaf1, plan->leaf), plan->problem.k) - gm_min(leaf0 * plan->leaf, plan->problem.k);
+}
+
+void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *part)
+{
+    const gm_matmul_problem *p = &plan->problem;
+    int64_t R = plan->grid[0], C = plan->grid[1], K = plan->grid[2];
+    memset(part, 0, sizeof *part);
+    if (rank >= R * C * K) {
+        part->idle = 1;
+        return;
+    }
+    int64_t in_layer = rank % (R * C);
+    part->layer = (int)(rank / (R * C));
+    part->owner = in_layer;
+    gm_range rows = gm_range_split(p->m, plan->tile, R, in_layer / C);
+    gm_range cols = gm_range_split(p->n, plan->tile, C, in_layer % C);
+    gm_range leaves = gm_range_split(plan->leaves, 1, K, part->layer);
+    part->row0 = rows.begin;
+    part->rows = gm_range_length(rows);
+    part->col0 = cols.begin;
+    part->cols = gm_range_length(cols);
+    part->leaf0 = leaves.begin;
+    part->leaf1 = leaves.end;
+    part->idle = part->rows == 0 || part->cols == 0;
+}
+
+int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *part, int layer)
+{
+    return (int)(layer * plan->grid[0] * plan->grid[1] + part->owner);
+}
+
+int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf)
+{
+    int64_t leaves = !plan->budget.unified && leaf == part->leaf0 && !plan->same ? 1 : plan->step_leaves;
+    return gm_min(leaf + leaves, part->leaf1);
+}
+
+int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part)
+{
+    int64_t all = part->leaf1 - part->leaf0;
+    return plan->keep ? all : gm_min(plan->step_leaves, all);
+}
+
+int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *part)
+{
+    return part->idle ? 0 : gm_ceil_div(part->rows, plan->block_rows) * gm_ceil_div(part->cols, plan->block_cols);
+}
+
+int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part)
+{
+    const gm_matmul_problem *p = &plan->problem;
+    if (part->idle)
+        return 0;
+    int64_t c0 = part->layer == 0 ? part->rows * part->cols * p->file_bytes_c0 : 0;
+    if (plan->same)
+        return p->m * p->k * p->file_bytes_a + c0;
+    int64_t depth = gm_matmul_plan_depth(plan, part->leaf0, part->leaf1);
+    return part->rows * depth * p->file_bytes_a * gm_ceil_div(part->cols, plan->block_cols) +
+           part->cols * depth * p->file_bytes_b * gm_ceil_div(part->rows, plan->block_rows) + c0;
+}
+
+/* Elements of C that the device works on at one time, about: a tile for each thread, or two blocks of threads for each
+ * multiprocessor. */
+static int64_t wave_of(const gm_matmul_plan *plan)
+{
+    const int64_t each = 2 * 128 * 128;
+    int64_t multiprocessors = plan->problem.multiprocessors;
+    return multiprocessors ? multiprocessors * each : plan->budget.threads * plan->tile * plan->tile;
+}
+
+int64_t gm_matmul_plan_band(const gm_matmul_plan *plan)
+{
+    int64_t rows = gm_ceil_div(plan->block_rows, BANDS_WANTED), least = gm_mul_sat(WAVES_LEAST, wave_of(plan));
+    rows = gm_max(rows, gm_ceil_div(least, gm_max(plan->block_cols, 1)));
+    return gm_min(gm_round_up(gm_max(rows, 1), plan->tile), plan->block_rows);
+}

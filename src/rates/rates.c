@@ -1,0 +1,111 @@
+#include "src/rates/rates.h"
+
+#include "base/size.h"
+
+#include <math.h>
+
+/* The defaults of a kind of device. docs/performance.md, "Rates that plans expect", has the source of each. */
+typedef struct defaults {
+    double read_rank, read_host;
+    double write_single, write_parts_rank, write_parts_host;
+    double to_device, from_device;
+    double exchange_near, exchange_far;
+    double flop[GM_PRECISIONS]; /* own: part of the device's limit; unified: flop/s of a thread */
+    double memory, verify;      /* own: part of the device's limit; unified: bytes/s of a thread */
+    double piece_s;
+    double open_s, open_rank_s; /* of a run, and more for each of its ranks */
+    double rank_s;              /* for each that works */
+} defaults;
+
+static const defaults of_own = {
+    .read_rank = 50e9,
+    .read_host = 110e9,
+    .write_single = 6.7e9,
+    .write_parts_rank = 30e9,
+    .write_parts_host = 45.8e9,
+    .to_device = 55e9,
+    .from_device = 55e9,
+    .exchange_near = 2.5e9,
+    .exchange_far = 2e9,
+    .flop = {[GM_PRECISION_FP64] = 0.82, [GM_PRECISION_FP32] = 0.75, [GM_PRECISION_EXACT] = 0.89},
+    .memory = 0.88,
+    .verify = 0.18,
+    .piece_s = 50e-6,
+    .open_s = 0.02,
+    .open_rank_s = 0.01,
+    .rank_s = 0.002};
+
+static const defaults of_unified = {
+    .read_rank = 22e9,
+    .read_host = 37e9,
+    .write_single = 3.4e9,
+    .write_parts_rank = 2.5e9,
+    .write_parts_host = 2.5e9,
+    .to_device = 1.5e9,
+    .from_device = INFINITY,
+    .exchange_near = 2.5e9,
+    .exchange_far = 2e9,
+    .flop = {[GM_PRECISION_FP64] = 47e9, [GM_PRECISION_FP32] = 88e9, [GM_PRECISION_EXACT] = 47e9},
+    .memory = 5e9,
+    .verify = 2.2e9,
+    .piece_s = 50e-6,
+    .open_s = 0.003,
+    .open_rank_s = 0.005,
+    .rank_s = 0.002};
+
+/* Limits of an H200, for a device that does not tell its own. */
+static const double usual_flop = 66.9e12, usual_memory = 4814e9;
+
+static double or_usual(double limit, double usual)
+{
+    return limit > 0 ? limit : usual;
+}
+
+/* flop/s of one of the device's units of arithmetic, of which `part` is the figure of a precision. A precision without
+ * a figure counts as fp32. */
+static double flop_of(const gm_rates_setting *s, const defaults *d, gm_precision precision)
+{
+    double part = d->flop[precision] > 0 ? d->flop[precision] : d->flop[GM_PRECISION_FP32];
+    int wide = gm_precision_get(precision)->accumulator == GM_DTYPE_F64;
+    if (s->unified)
+        return part * s->threads;
+    return part * or_usual(wide ? s->device->fp64_limit : s->device->fp32_limit, usual_flop);
+}
+
+void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
+{
+    const defaults *d = s->unified ? &of_unified : &of_own;
+    double memory = s->unified ? s->threads : or_usual(s->device->memory_limit, usual_memory);
+    *rates = (gm_rates){.unified = s->unified,
+                        .ranks = s->ranks,
+                        .hosts = s->hosts,
+                        .sharers = s->sharers,
+                        .read_rank = d->read_rank,
+                        .read_host = d->read_host,
+                        .write_rank = s->parts ? d->write_parts_rank : d->write_single,
+                        .write_host = s->parts ? d->write_parts_host : d->write_single,
+                        .to_device = d->to_device * (s->unified ? s->threads : 1),
+                        .from_device = d->from_device,
+                        .exchange_near = d->exchange_near,
+                        .exchange_far = d->exchange_far,
+                        .exchange_waits = 1, /* gm_send() blocks */
+                        .memory = d->memory * memory,
+                        .verify = d->verify * memory,
+                        .piece_s = d->piece_s,
+                        .open_s = d->open_s + s->ranks * d->open_rank_s,
+                        .rank_s = d->rank_s};
+    for (int p = 0; p < GM_PRECISIONS; p++)
+        rates->flop[p] = flop_of(s, d, (gm_precision)p);
+}
+
+int gm_rates_host_ranks(const gm_rates *rates)
+{
+    return (int)gm_ceil_div(rates->ranks, gm_max(rates->hosts, 1));
+}
+
+gm_crew gm_rates_crew(const gm_rates *rates, int working)
+{
+    int host = gm_rates_host_ranks(rates), on_host = (int)gm_max(gm_min(working, host), 1);
+    int devices = (int)gm_max(host / gm_max(rates->sharers, 1), 1);
+    return (gm_crew){.on_host = on_host, .on_device = (int)gm_ceil_div(on_host, devices)};
+}

@@ -1,0 +1,49 @@
+/* rates.h - what a rank, a device and a host give in a second: the rates that plans and --plan expect. Defaults by the
+ * kind of device (rates.c has their sources), some replaced by a measurement (measure.h). Pure.
+ *
+ *   rates.c     the defaults
+ *   measure.c   a short measurement of reading and of the exchange
+ *   work.c      the work of a rank -> seconds of each phase */
+#ifndef GM_SRC_RATES_RATES_H
+#define GM_SRC_RATES_RATES_H
+
+#include "base/device.h"
+
+/* The same on all ranks. Bytes per second, unless a comment says otherwise. */
+typedef struct gm_rates {
+    int unified;                            /* the processor computes: no copies, and no overlap with I/O */
+    int ranks, hosts, sharers;              /* of the run; ranks that share a device */
+    int reads_measured, exchanges_measured; /* not the default */
+    double read_rank, read_host;            /* of one rank alone; of all ranks of a host together */
+    double write_rank, write_host;          /* the same */
+    double to_device, from_device;          /* of one device; unified: unpacking; from_device not used */
+    double exchange_near, exchange_far;     /* between two ranks: of one host; of two hosts */
+    int exchange_waits;                     /* a rank that sends does nothing else until the other one receives */
+    double flop[GM_PRECISIONS];             /* of the kernels of a product: flop per second of one device */
+    double memory;                          /* of a device: read and written by the other kernels */
+    double verify;                          /* of a device: read by the check of a product */
+    double piece_s;                         /* seconds of the ring's thread for a piece */
+    double open_s, rank_s;                  /* seconds until work begins, on these ranks; more for each that works */
+} gm_rates;
+
+/* The surroundings that the defaults depend on. */
+typedef struct gm_rates_setting {
+    const gm_device_info *device;
+    int unified, threads; /* of the kind of device; of a rank */
+    int ranks, hosts, sharers;
+    int parts; /* the output is written as parts */
+} gm_rates_setting;
+
+void gm_rates_default(const gm_rates_setting *setting, gm_rates *rates);
+
+/* Ranks that work side by side: the first `working` of the run. */
+typedef struct gm_crew {
+    int on_host, on_device; /* the most of a host, of a device */
+} gm_crew;
+
+gm_crew gm_rates_crew(const gm_rates *rates, int working);
+
+/* Ranks of a host, at most: those of the first host are the first ranks. */
+int gm_rates_host_ranks(const gm_rates *rates);
+
+#endif

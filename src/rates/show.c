@@ -1,0 +1,82 @@
+#include "src/rates/show.h"
+
+#include "base/size.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* The links of a run: bytes of a gm_work that go over them. */
+static const struct {
+    const char *name;
+    size_t field, other; /* of the busiest rank; the same again for a link without direction */
+    size_t once;         /* of all ranks: what one rank sends another one receives */
+} links[] = {
+    {"file_to_host", offsetof(gm_work, read), 0, offsetof(gm_work, read)},
+    {"host_to_device", offsetof(gm_work, to_device), 0, offsetof(gm_work, to_device)},
+    {"rank_to_rank", offsetof(gm_work, received), offsetof(gm_work, sent), offsetof(gm_work, received)},
+    {"device_to_host", offsetof(gm_work, from_device), 0, offsetof(gm_work, from_device)},
+    {"host_to_file", offsetof(gm_work, write), 0, offsetof(gm_work, write)},
+};
+enum { LINKS = sizeof links / sizeof *links };
+
+static double value_at(const gm_work *work, size_t field)
+{
+    return *(const double *)(const void *)((const char *)work + field);
+}
+
+static double of_rank(const gm_expectation *e, int link)
+{
+    return value_at(&e->rank, links[link].field) + (links[link].other ? value_at(&e->rank, links[link].other) : 0);
+}
+
+static double of_all(const gm_expectation *e, int link)
+{
+    return value_at(&e->all, links[link].once);
+}
+
+static const char *source(int measured)
+{
+    return measured ? "measured" : "nominal";
+}
+
+static char *size_text(double bytes, char *text)
+{
+    return gm_size_format(bytes < 9e18 ? (int64_t)bytes : INT64_MAX, text);
+}
+
+void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
+{
+    const double giga = 1e9;
+    char text[2][GM_SIZE_TEXT];
+    printf("read_rate       %.3g GB/s a rank, %.3g GB/s a host (%s)\n", r->read_rank / giga, r->read_host / giga,
+           source(r->reads_measured));
+    if (r->ranks > 1)
+        printf("exchange_rate   %.3g GB/s on a host", r->exchange_near / giga);
+    if (r->ranks > 1 && r->hosts > 1)
+        printf(", %.3g GB/s between hosts", r->exchange_far / giga);
+    if (r->ranks > 1)
+        printf(" (%s)\n", source(r->exchanges_measured));
+    printf("busiest         rank %d, %d of %d ranks work\n", e->busiest, e->working, r->ranks);
+    for (int i = 0; i < LINKS; i++)
+        if (of_all(e, i) > 0)
+            printf("%-15s %s, %s by all ranks\n", links[i].name, size_text(of_rank(e, i), text[0]),
+                   size_text(of_all(e, i), text[1]));
+    for (int phase = 0; phase < GM_PHASES; phase++)
+        if (e->phases.seconds[phase] > 0)
+            printf("time_%-10s %.3g s\n", gm_phase_name((gm_phase)phase), e->phases.seconds[phase]);
+    printf("expected_time   %.3g s\n", e->seconds);
+}
+
+json_t *gm_expectation_json(const gm_expectation *e, const gm_rates *r)
+{
+    json_t *bytes = json_object(), *phases = json_object();
+    for (int i = 0; i < LINKS; i++)
+        json_object_set_new(bytes, links[i].name,
+                            json_pack("{s:f, s:f}", "busiest", of_rank(e, i), "all", of_all(e, i)));
+    for (int phase = 0; phase < GM_PHASES; phase++)
+        json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->phases.seconds[phase]));
+    return json_pack("{s:f, s:i, s:i, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds", e->seconds, "working",
+                     e->working, "busiest", e->busiest, "phases", phases, "bytes", bytes, "rates", "read_rank",
+                     r->read_rank, "read_host", r->read_host, "exchange_near", r->exchange_near, "exchange_far",
+                     r->exchange_far, "reads_measured", r->reads_measured, "exchanges_measured", r->exchanges_measured);
+}

@@ -1,0 +1,16 @@
+/* show.h - what is expected of a run, for people and for the report. Rank 0. */
+#ifndef GM_SRC_RATES_SHOW_H
+#define GM_SRC_RATES_SHOW_H
+
+#include "src/rates/work.h"
+
+#include <jansson.h>
+
+/* Lines of "name value": the rates, the bytes of each link, the seconds of each phase and of the run. Links and phases
+ * that the run does not have are left out. */
+void gm_expectation_print(const gm_expectation *expectation, const gm_rates *rates);
+
+/* "expected" of the report's plan. New reference. */
+json_t *gm_expectation_json(const gm_expectation *expectation, const gm_rates *rates);
+
+#endif

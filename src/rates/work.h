@@ -1,0 +1,49 @@
+/* work.h - the work of a rank in bytes and flop, and the seconds that it takes by the rates. Pure.
+ *
+ * In a pass through the ring, reading, copying, computing and writing overlap on a device of its own: the pass takes as
+ * long as the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one
+ * to the file. Where the
+ * processor computes they share its cores: the pass takes their sum. */
+#ifndef GM_SRC_RATES_WORK_H
+#define GM_SRC_RATES_WORK_H
+
+#include "src/rates/rates.h"
+#include "src/stream/stream.h"
+
+/* One pass of one rank; bytes, unless a comment says otherwise. Doubles, as they are divided by rates. */
+typedef struct gm_work {
+    double read, to_device, from_device, write;
+    double memory;               /* of the device, read and written by kernels */
+    double flop_s;               /* seconds of products on a device that is not shared */
+    double verify;               /* of the device, read by the check */
+    double received, sent;       /* from other ranks, to them */
+    double exchange;             /* bytes/s of both */
+    double wait_s;               /* seconds in which it waits for other ranks, in addition to the exchange */
+    double first_read, last_out; /* of the first piece; that are left to copy and write after the last computation */
+    double pieces;               /* a number */
+    double times;                /* that the pass is made; 0: not at all */
+} gm_work;
+
+enum { GM_WORK_PASSES = 4 }; /* different ones of an operation, at most */
+
+/* Seconds of a pass made once. Adds the busy seconds of each phase to *phases (may be NULL). */
+double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_crew crew, gm_phase_times *phases);
+
+/* Seconds that a run takes beside its passes, with this number of ranks at work. */
+double gm_work_start_seconds(const gm_rates *rates, int working);
+
+/* What the program expects of a run. */
+typedef struct gm_expectation {
+    int working;           /* ranks with something to do */
+    int busiest;           /* the one that takes longest */
+    gm_phase_times phases; /* of the busiest rank */
+    double seconds;
+    gm_work rank, all; /* sums of the passes: of the busiest rank, of all ranks */
+} gm_expectation;
+
+/* The passes of a rank; returns their number, at most GM_WORK_PASSES. */
+typedef int gm_work_of(const void *context, int rank, gm_work *passes);
+
+void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, gm_expectation *expectation);
+
+#endif

@@ -1,0 +1,74 @@
+#!/usr/bin/env -S python3 -B
+"""What a plan expects of every operation: the bytes of each link are those that the run then moves, and the times add up."""
+import json
+
+import gm
+from gm import np
+
+rng = np.random.default_rng(5)
+
+# Words, and whether what is read depends on the data, which a plan does not see.
+JOBS = [("matmul ab.h5 -o out.h5", False), ("matmul ab.h5 --grid 1x1x{ranks} -o out.h5", False), ("matmul ab.h5 --grid {ranks}x1x1 --add ab.h5:/C -o out.h5", False),
+        ("matmul ab.h5:/A ab.h5:/A --transpose b -o out.h5", False), ("matmul ab.h5 --piece 5000 --host-memory 3M -o out.h5", False),
+        ("reduce x.h5", False), ("reduce x.h5 --axis pixel -o out.h5", False), ("reduce x.h5 --axis frame --stat mean -o out.h5", False),
+        ("normalize x.h5 -o out.h5", False), ("normalize x.h5 --per frame --type f32 -o out.h5", False), ("normalize x.h5 --per pixel --method zscore -o out.h5", False),
+        ("normalize x.h5 --method percentile -o out.h5", False), ("normalize x.h5 --method scale --sub 1 -o out.h5", False),
+        ("normalize x.h5 --method flatfield --flat f.h5:/flat --dark f.h5:/dark -o out.h5", False),
+        ("flip x.h5 --axis 1 -o out.h5", False), ("transpose x.h5 --axes 0,2 -o out.h5", False),
+        ("gather x.h5 --index few.h5 -o out.h5", True), ("gather x.h5 --index many.h5 -o out.h5", False),
+        ("gen stack out.h5 --frames 20 --height 30 --width 40", False), ("compare x.h5 x.h5", False)]
+
+
+def expected_of(report):
+    e = report["plan"]["expected"]
+    return e, e["bytes"]["file_to_host"]["all"], e["bytes"]["host_to_file"]["all"]
+
+
+def faults_of(report, by_data):
+    """A run of a report: what it moved, and what was expected."""
+    e, read, written = expected_of(report)
+    phases, faults = e["phases"], []
+    if read != report["bytes_read"] and not by_data:
+        faults.append(f"{report['bytes_read']} bytes read, expected {read}")
+    if written != report["bytes_written"]:
+        faults.append(f"{report['bytes_written']} bytes written, expected {written}")
+    if any(link["busiest"] > 2 * link["all"] for link in e["bytes"].values()):
+        faults.append("the busiest rank moves more than all")
+    if not max(phases.values()) <= e["seconds"] <= sum(phases.values()) + 0.1:
+        faults.append(f"{e['seconds']} s, phases {phases}")
+    if bool(read) != (phases["read"] > 0) or bool(written) != (phases["write"] > 0):
+        faults.append(f"phases {phases}")
+    if not 1 <= e["working"] <= report["ranks"] or not 0 <= e["busiest"] < report["ranks"]:
+        faults.append(f"rank {e['busiest']} of {e['working']}")
+    return faults
+
+
+def runs(words, by_data, ranks):
+    """The run, and, where there is --plan, the same numbers there."""
+    name, words = words.split()[0], words.format(ranks=ranks)
+    words += " --report r.json" + (f" --device {device}" if name not in ("gen", "compare") else "") + (" --force --no-sync" if name != "compare" and "out.h5" in words else "")
+    ran = gm.run(words, ranks)
+    report = json.load(open("r.json"))
+    gm.ok(ran.code == 0 and not faults_of(report, by_data), f"{device}: {words}, {ranks} ranks", *faults_of(report, by_data), ran)
+    if name in ("gen", "compare") or ranks == 1:
+        return
+    ran = gm.run(words + " --plan", ranks)
+    planned = json.load(open("r.json"))
+    gm.ok(ran.code == 0 and planned["plan"]["expected"] == report["plan"]["expected"] and "expected_time" in ran.out and "time_read" in ran.out
+          and "file_to_host" in ran.out, f"{device}: {words} --plan, {ranks} ranks", planned["plan"], report["plan"], ran)
+
+
+def make():
+    gm.write("ab.h5", A=gm.integers(rng, (300, 700), dtype="f4"), B=gm.integers(rng, (700, 290), dtype="f4"), C=np.ones((300, 290), "f4"))
+    gm.write("x.h5", x=rng.integers(0, 999, (24, 40, 50)).astype("u2"))
+    gm.write("f.h5", flat=rng.integers(900, 999, (5, 40, 50)).astype("u2"), dark=rng.integers(0, 9, (3, 40, 50)).astype("u2"))
+    gm.write("few.h5", i=np.array([3, 7, 7, 1]))
+    gm.write("many.h5", i=rng.integers(0, 24, 200))
+
+
+make()
+for device in gm.devices():
+    for job in JOBS:
+        for count in (1, 3):
+            runs(*job, count)
+gm.done()

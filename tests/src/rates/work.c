@@ -1,0 +1,123 @@
+/* The seconds of work by the rates, and which rank is the busiest. */
+#include "src/rates/work.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+static const gm_device_info device = {.fp32_limit = 60e12, .fp64_limit = 30e12, .memory_limit = 1e12};
+
+static gm_rates rates_of(int unified, int ranks, int hosts, int sharers)
+{
+    gm_rates_setting setting = {
+        .device = &device, .unified = unified, .threads = 4, .ranks = ranks, .hosts = hosts, .sharers = sharers};
+    gm_rates rates;
+    gm_rates_default(&setting, &rates);
+    return rates;
+}
+
+static int about(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static void test_rates(void)
+{
+    gm_rates gpu = rates_of(0, 4, 1, 1), cpu = rates_of(1, 4, 1, 1), bare;
+    int good = 1;
+    for (int p = 0; p < GM_PRECISIONS; p++)
+        good &= gpu.flop[p] > 1e12 && cpu.flop[p] > 1e9 && cpu.flop[p] < 1e12;
+    tap_ok(good, "every precision has a rate");
+    tap_ok(gpu.flop[GM_PRECISION_FP32] < device.fp32_limit && gpu.flop[GM_PRECISION_FP64] < device.fp64_limit &&
+               gpu.flop[GM_PRECISION_EXACT] < device.fp64_limit,
+           "below the limit of the units that compute it");
+    gm_rates_setting setting = {
+        .device = &(const gm_device_info){.kind = "cuda"}, .ranks = 1, .hosts = 1, .sharers = 1};
+    gm_rates_default(&setting, &bare);
+    tap_ok(bare.flop[GM_PRECISION_FP32] > 1e12 && bare.memory > 1e12, "a device that tells no limits has rates too");
+}
+
+static void test_crew(void)
+{
+    static const struct {
+        int ranks, hosts, sharers, working, on_host, on_device;
+    } cases[] = {{1, 1, 1, 1, 1, 1}, {4, 1, 1, 4, 4, 1}, {4, 1, 1, 2, 2, 1}, {8, 2, 1, 8, 4, 1}, {8, 2, 1, 3, 3, 1},
+                 {4, 1, 4, 4, 4, 4}, {4, 1, 2, 4, 4, 2}, {4, 1, 2, 2, 2, 1}, {6, 2, 1, 0, 1, 1}, {3, 1, 3, 2, 2, 2},
+                 {5, 2, 1, 5, 3, 1}, {1, 1, 0, 1, 1, 1}, {16, 4, 2, 5, 4, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gm_rates rates = {.ranks = cases[i].ranks, .hosts = cases[i].hosts, .sharers = cases[i].sharers};
+        gm_crew crew = gm_rates_crew(&rates, cases[i].working);
+        tap_ok(crew.on_host == cases[i].on_host && crew.on_device == cases[i].on_device,
+               "%d of %d ranks on %d hosts, %d a device: %d share a host, %d a device", cases[i].working,
+               cases[i].ranks, cases[i].hosts, cases[i].sharers, crew.on_host, crew.on_device);
+    }
+}
+
+static void test_seconds(void)
+{
+    gm_rates gpu = rates_of(0, 4, 1, 1), cpu = rates_of(1, 4, 1, 1);
+    gm_work work = {.read = 100e9, .to_device = 100e9, .times = 1};
+    gm_crew one = {1, 1}, four = {4, 1};
+    gm_phase_times phases = {0};
+    double read = 100e9 / gpu.read_rank, copy = 100e9 / gpu.to_device;
+    tap_ok(about(gm_work_seconds(&work, &gpu, one, &phases), fmax(read, copy) + 0.1 * fmin(read, copy)) &&
+               about(phases.seconds[GM_PHASE_READ], read) && about(phases.seconds[GM_PHASE_TO_DEVICE], copy),
+           "a GPU: the longer of two stages and a tenth of the other");
+    tap_ok(about(gm_work_seconds(&work, &cpu, one, NULL), 100e9 / cpu.read_rank + 100e9 / cpu.to_device),
+           "a processor: both");
+    work.to_device = 0;
+    tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 100e9 / (gpu.read_host / 4)),
+           "ranks share their host's storage");
+    work = (gm_work){.received = 1e9, .exchange = 1e9, .wait_s = 2, .times = 1};
+    tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 3), "the exchange comes after the rest");
+    work = (gm_work){.memory = 1e12, .times = 1};
+    tap_ok(about(gm_work_seconds(&work, &gpu, (gm_crew){2, 2}, NULL), 2e12 / gpu.memory), "ranks share a device");
+    work = (gm_work){.write = 1e9, .first_read = 0, .last_out = 1e9, .times = 1};
+    tap_ok(gm_work_seconds(&work, &gpu, one, NULL) > 1.9e9 / gpu.write_rank,
+           "the last piece leaves when all is computed");
+}
+
+/* Rank 2 has twice the work of rank 0, the others none; a pass that is made three times. */
+static int work_of(const void *context, int rank, gm_work *passes)
+{
+    (void)context;
+    if (rank % 2)
+        return 0;
+    passes[0] = (gm_work){.read = 1e9 * (rank + 1), .times = 1};
+    passes[1] = (gm_work){.write = 1e9 * (rank + 1), .times = 3};
+    passes[2] = (gm_work){.read = 1e30, .times = 0};
+    return 3;
+}
+
+static int no_work(const void *context, int rank, gm_work *passes)
+{
+    (void)context;
+    (void)rank;
+    passes[0] = (gm_work){.times = 1};
+    return 1;
+}
+
+static void test_expectation(void)
+{
+    gm_rates rates = rates_of(0, 4, 1, 1);
+    gm_expectation e;
+    gm_work_expect(&rates, work_of, NULL, &e);
+    tap_ok(e.working == 2 && e.busiest == 2 && e.rank.read == 3e9 && e.rank.write == 9e9 && e.all.read == 4e9 &&
+               e.all.write == 12e9,
+           "the busiest of two ranks, and the bytes of both");
+    double read = 3e9 / fmin(rates.read_rank, rates.read_host / 2), write = 9e9 / (rates.write_host / 2);
+    tap_ok(about(e.phases.seconds[GM_PHASE_READ], read) && about(e.phases.seconds[GM_PHASE_WRITE], write) &&
+               about(e.seconds, read + write + e.phases.seconds[GM_PHASE_OPEN]),
+           "passes follow each other, and begin when all is open");
+    gm_work_expect(&rates, no_work, NULL, &e);
+    tap_ok(e.working == 0 && e.busiest == 0 && e.seconds > 0 && e.all.read == 0, "no work takes the time to open");
+}
+
+int main(void)
+{
+    test_rates();
+    test_crew();
+    test_seconds();
+    test_expectation();
+    return tap_done();
+}
