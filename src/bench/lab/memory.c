@@ -312,8 +312,7 @@ static int open_host(memories *m)
     gm_bench *bench = m->pair.bench;
     int status = GM_OK;
     for (size_t i = 0; i < sizeof host_sizes / sizeof host_sizes[0] && !m->mapped && !status; i++) {
-        if (host_sizes[i] > gm_lab_host_room(bench) &&
-            i + 1 < sizeof host_sizes / sizeof host_sizes[0])
+        if (host_sizes[i] > gm_lab_host_room(bench) && i + 1 < sizeof host_sizes / sizeof host_sizes[0])
             continue;
         bench->ops->host_free(bench->device, m->host);
         m->host_bytes = host_sizes[i];

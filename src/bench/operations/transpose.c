@@ -4,7 +4,6 @@
 #include "src/bench/lab/lab.h"
 #include "src/bench/operations/moves.h"
 
-
 #include <inttypes.h>
 
 enum { MOST_ROWS = 32768, FRAMES = 128, COLUMNS = 512 };
