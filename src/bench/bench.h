@@ -112,7 +112,7 @@ typedef struct gm_bench {
     gm_event **events;            /* pairs of start and end */
     double *seconds;              /* [GM_BENCH_CASES][repetitions] */
     int is_brief;                 /* all tests run: each in a short time */
-    int is_alone;                 /* mpi: the ranks meet by themselves, and the rows are rank 0's */
+    int is_alone;                 /* mpi, exchange: the ranks meet by themselves, and the rows are rank 0's */
     int has_failed;               /* all ranks know of a failure */
     int64_t cache_bytes;          /* size of the last-level cache of the device, the largest of all ranks' */
     int64_t device_cap, host_cap; /* bytes that a rank may allocate, the smallest of all ranks' */

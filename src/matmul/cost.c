@@ -4,14 +4,10 @@
 
 #include <math.h>
 
-enum {
-    UNIT = 128
-}; /* side of the part of C that a multiprocessor works on (TILE in kernels/matmul/matmul_cuda_fp32.cu) */
-
 /* Part of the device that a product of rows x cols keeps busy, as its last wave is seldom full. */
 static double busy(const gm_matmul_plan *plan, int64_t rows, int64_t cols)
 {
-    int64_t places = plan->problem.multiprocessors, side = UNIT;
+    int64_t places = plan->problem.multiprocessors, side = GM_MATMUL_UNIT;
     if (places == 0) { /* a tile for each thread */
         places = gm_max(plan->budget.threads, 1);
         side = plan->tile;

@@ -79,7 +79,7 @@ int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_pa
  * multiprocessor. */
 static int64_t wave_of(const gm_matmul_plan *plan)
 {
-    const int64_t each = 2 * 128 * 128;
+    const int64_t each = 2 * GM_MATMUL_UNIT * GM_MATMUL_UNIT;
     int64_t multiprocessors = plan->problem.multiprocessors;
     return multiprocessors ? multiprocessors * each : plan->budget.threads * plan->tile * plan->tile;
 }

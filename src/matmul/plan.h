@@ -17,6 +17,9 @@
 
 #include <stdint.h>
 
+/* Side of the part of C that a block of threads computes (TILE in kernels/matmul/matmul_cuda_fp32.cu). */
+enum { GM_MATMUL_UNIT = 128 };
+
 /* The problem to be planned. */
 typedef struct gm_matmul_problem {
     int64_t m, n, k;

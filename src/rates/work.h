@@ -2,8 +2,7 @@
  *
  * In a pass through the ring, reading, copying, computing and writing overlap on a device of its own: the pass takes as
  * long as the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one
- * to the file. Where the
- * processor computes they share its cores: the pass takes their sum. */
+ * to the file. Where the processor computes they share its cores: the pass takes their sum. */
 #ifndef GM_SRC_RATES_WORK_H
 #define GM_SRC_RATES_WORK_H
 
