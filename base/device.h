@@ -6,7 +6,8 @@
  * once.
  *
  * All functions return a gm_status and record a message when they fail. No function is collective. One thread at a
- * time may use a device.
+ * time may use a device; but any thread that has called attach() may copy on a queue of its own, and record, wait for
+ * and time events there.
  *
  * The operations of the table are listed in base/device_ops.def, one line each. Their calls are declared where they are
  * implemented, in kernels/<room>/calls.h. An entry that is NULL is not supported by this kind of device: the caller
@@ -62,6 +63,8 @@ typedef struct gm_device_ops {
     /* Opens device index for this process; threads: processor threads it may use. The caller closes it. */
     int (*open)(int index, int threads, gm_device **device);
     void (*close)(gm_device *device);
+    /* Makes the device that of the calling thread, as it is of the thread that opened it. */
+    int (*attach)(gm_device *device);
     int (*describe)(gm_device *device, gm_device_info *info);
 
     /* Device memory, charged to GM_DEVICE (the CPU's to GM_HOST too), aligned to 256 bytes, not cleared; free takes
@@ -87,6 +90,7 @@ typedef struct gm_device_ops {
     int (*event_wait)(gm_queue *queue,
                       gm_event *event);            /* later work of queue starts after event; no wait on the host */
     int (*event_done)(gm_event *event, int *done); /* asks, does not wait; an event never recorded is done */
+    int (*event_sync)(gm_event *event);            /* waits until it is done; errors of the work before surface here */
     /* Seconds from one event to another, both done. */
     int (*event_seconds)(gm_event *from, gm_event *to, double *seconds);
 

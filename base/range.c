@@ -15,3 +15,12 @@ gm_range gm_range_overlap(gm_range a, gm_range b)
     common.end = gm_max(common.begin, common.end);
     return common;
 }
+
+gm_rectangle gm_rectangle_next(int64_t columns, int64_t at, int64_t end)
+{
+    gm_rectangle r = {.row = at / columns, .rows = 1, .col = at % columns};
+    r.cols = gm_min(columns - r.col, end - at);
+    if (r.cols == columns)
+        r.rows = (end - at) / columns;
+    return r;
+}

@@ -1,16 +1,7 @@
-/* box.c - cuts ranges into rectangles, and rectangles into boxes; the strides of a box. */
+/* box.c - cuts rectangles into boxes; the strides of a box. */
 #include "io/box.h"
 
 #include "base/size.h"
-
-gm_rectangle gm_rectangle_next(int64_t columns, int64_t at, int64_t end)
-{
-    gm_rectangle r = {.row = at / columns, .rows = 1, .col = at % columns};
-    r.cols = gm_min(columns - r.col, end - at);
-    if (r.cols == columns)
-        r.rows = (end - at) / columns;
-    return r;
-}
 
 void gm_box_next(const gm_dataset *dataset, int64_t row, int64_t rows, int64_t col, int64_t end, gm_box *box)
 {

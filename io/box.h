@@ -1,20 +1,13 @@
-/* box.h - a range of elements as rectangles of a matrix; a rectangle of a dataset's matrix as boxes of the dataset.
- * Internal to io/.
+/* box.h - a rectangle of a dataset's matrix as boxes of the dataset. Internal to io/.
  *
  * The columns of the matrix are the trailing dimensions of the selection in C order; a range of columns that begins or
  * ends inside one of them is several boxes, at most two for each dimension. */
 #ifndef GM_IO_BOX_H
 #define GM_IO_BOX_H
 
+#include "base/range.h"
 #include "io/bytes.h"
 #include "io/dataset.h"
-
-/* The largest rectangle of a row-major matrix of `columns` columns whose elements are at, at + 1, ... in C order, and
- * none of them end or later. at < end. */
-typedef struct gm_rectangle {
-    int64_t row, rows, col, cols;
-} gm_rectangle;
-gm_rectangle gm_rectangle_next(int64_t columns, int64_t at, int64_t end);
 
 /* count[d] elements from start[d] on in the dataset's own dimensions, selection.step[d] apart. */
 typedef struct gm_box {

@@ -79,6 +79,12 @@ static void proc_find(const char *path, const char *key, char *text, size_t size
     fclose(file);
 }
 
+static int cpu_attach(gm_device *device)
+{
+    (void)device;
+    return GM_OK;
+}
+
 static int cpu_describe(gm_device *device, gm_device_info *info)
 {
     char available[64];
@@ -193,6 +199,12 @@ static int cpu_event_done(gm_event *event, int *done)
     return GM_OK;
 }
 
+static int cpu_event_sync(gm_event *event)
+{
+    (void)event;
+    return GM_OK;
+}
+
 static int cpu_event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     *seconds = to->time - from->time;
@@ -259,6 +271,7 @@ const gm_device_ops gm_device_cpu = {
     .absence = cpu_absence,
     .open = cpu_open,
     .close = cpu_close,
+    .attach = cpu_attach,
     .describe = cpu_describe,
     .alloc = cpu_alloc,
     .free = cpu_free,
@@ -274,6 +287,7 @@ const gm_device_ops gm_device_cpu = {
     .event_record = cpu_event_record,
     .event_wait = cpu_event_wait,
     .event_done = cpu_event_done,
+    .event_sync = cpu_event_sync,
     .event_seconds = cpu_event_seconds,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,

@@ -41,6 +41,12 @@ static void cuda_close(gm_device *device)
     }
 }
 
+/* The current device is per thread. */
+static int cuda_attach(gm_device *device)
+{
+    return gm_cuda_check(device, cudaSetDevice(device->index), "making it the device of a thread");
+}
+
 static int cuda_open(int index, int threads, gm_device **out)
 {
     int status = GM_OK;
@@ -111,6 +117,7 @@ const gm_device_ops gm_device_cuda = {
     .absence = cuda_absence,
     .open = cuda_open,
     .close = cuda_close,
+    .attach = cuda_attach,
     .describe = gm_cuda_describe,
     .alloc = gm_cuda_alloc,
     .free = gm_cuda_free,
@@ -126,6 +133,7 @@ const gm_device_ops gm_device_cuda = {
     .event_record = gm_cuda_event_record,
     .event_wait = gm_cuda_event_wait,
     .event_done = gm_cuda_event_done,
+    .event_sync = gm_cuda_event_sync,
     .event_seconds = gm_cuda_event_seconds,
     .copy_in = gm_cuda_copy_in,
     .copy_out = gm_cuda_copy_out,

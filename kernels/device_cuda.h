@@ -50,6 +50,7 @@ void gm_cuda_event_close(gm_event *event);
 int gm_cuda_event_record(gm_event *event, gm_queue *queue);
 int gm_cuda_event_wait(gm_queue *queue, gm_event *event);
 int gm_cuda_event_done(gm_event *event, int *done);
+int gm_cuda_event_sync(gm_event *event);
 int gm_cuda_event_seconds(gm_event *from, gm_event *to, double *seconds);
 int gm_cuda_copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                     int64_t rows);

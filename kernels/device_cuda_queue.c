@@ -82,6 +82,11 @@ int gm_cuda_event_done(gm_event *event, int *done)
     return gm_cuda_check(event->device, error, "work before an event");
 }
 
+int gm_cuda_event_sync(gm_event *event)
+{
+    return gm_cuda_check(event->device, cudaEventSynchronize(event->event), "work before an event");
+}
+
 int gm_cuda_event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     float milliseconds = 0;

@@ -73,14 +73,14 @@ static int describe(gm_run *run)
 }
 
 /* A slot holds the elements of X, followed by those of Y. */
-static int read_both(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_both(void *context, const gm_piece *piece, gm_range whole, void *to)
 {
-    (void)share;
+    (void)whole;
     const gm_run *run = context;
-    int status = gm_reader_read_range(run->reader[X], piece->col, piece->cols, host);
+    int status = gm_reader_read_range(run->reader[X], piece->col, piece->cols, to);
     return status ? status
                   : gm_reader_read_range(run->reader[Y], piece->col, piece->cols,
-                                         (char *)host + piece->cols * size_of(run->c, X));
+                                         (char *)to + piece->cols * size_of(run->c, X));
 }
 
 /* Pieces come in order and begin at borders of blocks: the sums of a leaf grow block by block whatever the size of a

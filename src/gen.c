@@ -159,23 +159,23 @@ static gm_range part_of(const gen *g, const gm_piece *piece, int index, int64_t 
 }
 
 /* In the place of reading. */
-static int make(void *context, const gm_piece *piece, gm_share share, void *host)
+static int make(void *context, const gm_piece *piece, gm_range whole, void *to)
 {
-    (void)share;
+    (void)whole;
     const gm_run *run = context;
     const gen *g = run->c;
     for (int i = 0; i < g->datasets; i++) {
         int64_t skipped;
         gm_range part = part_of(g, piece, i, &skipped);
         if (gm_range_length(part) > 0)
-            gm_cpu_random((char *)host + run->out_at + skipped * (int64_t)gm_dtype_size(g->type), g->type,
+            gm_cpu_random((char *)to + run->out_at + skipped * (int64_t)gm_dtype_size(g->type), g->type,
                           g->big_endian && gm_is_little_endian(), g->distribution, g->key[i], part.begin,
                           gm_range_length(part));
     }
     return GM_OK;
 }
 
-static int write_parts(void *context, const gm_piece *piece, const void *host)
+static int write_parts(void *context, const gm_piece *piece, const void *out)
 {
     const gm_run *run = context;
     const gen *g = run->c;
@@ -185,8 +185,7 @@ static int write_parts(void *context, const gm_piece *piece, const void *host)
         gm_range part = part_of(g, piece, i, &skipped);
         if (gm_range_length(part) > 0)
             status = gm_output_write_range(run->output, i, part.begin, gm_range_length(part),
-                                           (const char *)host + run->out_at +
-                                               skipped * (int64_t)gm_dtype_size(g->type));
+                                           (const char *)out + skipped * (int64_t)gm_dtype_size(g->type));
     }
     return status;
 }

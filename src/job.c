@@ -123,6 +123,10 @@ int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget)
     int64_t device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE);
     if (gm_min_all(&host) || gm_min_all(&device) || gm_min_all(&threads))
         return gm_job_agree_all(job, GM_EMPI);
-    *budget = (gm_ring_budget){.host = host, .device = device, .unified = job->ops->unified, .threads = (int)-threads};
+    *budget = (gm_ring_budget){.host = host,
+                               .device = device,
+                               .unified = job->ops->unified,
+                               .threads = (int)-threads,
+                               .buffer = job->options->buffer};
     return gm_job_agree_all(job, GM_OK);
 }

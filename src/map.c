@@ -41,6 +41,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     run->piece = within ? gm_min(elements, within) : elements;
     run->out_at = gm_round_up(gm_mul_sat(run->piece, map->in), ALIGN);
     *cost = (gm_ring_cost){.slot = gm_add_sat(run->out_at, gm_mul_sat(run->piece, map->out)),
+                           .out = gm_mul_sat(run->piece, map->out),
                            .host = map->host,
                            .pieces = gm_ceil_div(share, run->piece),
                            .slots = gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS)};
@@ -52,6 +53,13 @@ static gm_range share_of(const gm_run *run, int rank)
     return gm_range_split(map->elements, gm_max(map->share, 1), run->job->ranks->size, rank);
 }
 
+/* Does every piece that is read go to the device? */
+static int is_copied_as_read(const gm_run *run)
+{
+    const gm_program *own = &run->operation->program;
+    return run->shape.map.in && !own->read && own->compute && gm_reader_takes_any(run->input);
+}
+
 int gm_map_plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
 {
     const gm_map *map = &run->shape.map;
@@ -59,6 +67,7 @@ int gm_map_plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     run->range = share_of(run, run->job->ranks->rank);
     run->bytes_read = gm_range_length(run->range) * map->in;
     run->bytes_written = gm_range_length(run->range) * map->out;
+    request.buffers = is_copied_as_read(run);
     request.usual = USUAL_PIECE;
     request.least = gm_max(GM_RING_LEAST_PIECE, bytes_each(map));
     request.cut = cut;
@@ -112,6 +121,11 @@ static int64_t length_of(const gm_map *map, int64_t most, int64_t at, int64_t en
     return gm_min(most, end - at); /* less than the smallest unit */
 }
 
+static int64_t source_of(const gm_run *run, const gm_piece *piece)
+{
+    return run->operation->source ? run->operation->source(run, piece) : piece->col;
+}
+
 static int next(void *context, gm_piece *piece, int *more)
 {
     gm_run *run = context;
@@ -121,6 +135,8 @@ static int next(void *context, gm_piece *piece, int *more)
     int64_t unit = unit_of(map, run->piece, &within);
     int copies = run->job->ops->unified ? 0 : 1;
     *more = count > 0;
+    if (!*more)
+        return GM_OK;
     *piece = (gm_piece){.rows = 1, .col = at, .cols = count, .bytes = count * bytes_each(map)};
     if (map->in || own->read)
         piece->stages |= GM_STAGE_READ;
@@ -129,45 +145,36 @@ static int next(void *context, gm_piece *piece, int *more)
                          (copies && map->out ? GM_STAGE_FROM_DEVICE : 0);
     if (map->out)
         piece->stages |= GM_STAGE_WRITE;
-    if (map->in && run->shape.inputs == 1)
-        piece->readers = gm_ring_readers(
-            count * map->in, gm_reader_is_parallel(run->input) ? gm_ceil_div(count, unit) : 1, run->job->threads);
-    run->at += gm_max(count, 0);
+    if (map->in && run->shape.inputs == 1) {
+        piece->in = count * map->in;
+        piece->in_from = source_of(run, piece) * map->in;
+        piece->in_unit = unit * map->in;
+        piece->readers = gm_ring_readers(piece->in, gm_reader_is_parallel(run->input) ? gm_ceil_div(count, unit) : 1,
+                                         run->job->threads);
+    }
+    run->at += count;
     return GM_OK;
 }
 
-int gm_map_read(const gm_run *run, int input, int64_t first, const gm_piece *piece, gm_share share, void *host)
-{
-    int64_t begin, end, within, unit = unit_of(&run->shape.map, run->piece, &within);
-    gm_share_cut(share, first, piece->cols, unit, &begin, &end);
-    return gm_reader_read_range(run->reader[input], begin, end - begin,
-                                (char *)host + (begin - first) * run->shape.map.in);
-}
-
-static int read_range(void *context, const gm_piece *piece, gm_share share, void *host)
-{
-    return gm_map_read(context, 0, piece->col, piece, share, host);
-}
-
-int gm_map_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
+static int read_range(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     const gm_run *run = context;
-    size_t bytes = (size_t)(piece->cols * run->shape.map.in);
-    return run->job->ops->copy_in(in, slot->device, bytes, slot->host, bytes, bytes, 1);
+    int64_t size = run->shape.map.in;
+    return gm_reader_read_range(run->reader[0], source_of(run, piece) + part.begin / size, gm_range_length(part) / size,
+                                to);
 }
 
 int gm_map_from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
 {
     const gm_run *run = context;
     size_t bytes = (size_t)(piece->cols * run->shape.map.out);
-    return run->job->ops->copy_out(out, (char *)slot->host + run->out_at, bytes, (char *)slot->device + run->out_at,
-                                   bytes, bytes, 1);
+    return run->job->ops->copy_out(out, slot->out, bytes, (char *)slot->device + run->out_at, bytes, bytes, 1);
 }
 
-static int write_range(void *context, const gm_piece *piece, const void *host)
+static int write_range(void *context, const gm_piece *piece, const void *out)
 {
     const gm_run *run = context;
-    return gm_output_write_range(run->output, 0, piece->col, piece->cols, (const char *)host + run->out_at);
+    return gm_output_write_range(run->output, 0, piece->col, piece->cols, out);
 }
 
 static int run_range(gm_run *run)
@@ -176,7 +183,7 @@ static int run_range(gm_run *run)
     gm_program program = {.context = run,
                           .next = next,
                           .read = own->read ? own->read : read_range,
-                          .to_device = own->to_device ? own->to_device : gm_map_to_device,
+                          .to_device = own->to_device,
                           .compute = own->compute,
                           .from_device = own->from_device ? own->from_device : gm_map_from_device,
                           .write = own->write ? own->write : write_range};

@@ -6,9 +6,9 @@
  * of one, or some elements of one row. Only the end of a share cuts a unit of the last size.
  *
  * A slot holds what is read, piece->cols elements of map.in bytes, and from run->out_at on what is written, map.out
- * bytes each. Stages that the operation leaves out: read takes the same range of the first input, to_device and
- * from_device copy, write puts the range into the first dataset of the output. With map.in 0 nothing is read and the
- * stage read may make the elements; with map.out 0 nothing is written. */
+ * bytes each. Stages that the operation leaves out: read takes the same range of the first input, or the one that
+ * begins at operation->source(), from_device copies, write puts the range into the first dataset of the output. With
+ * map.in 0 nothing is read and the stage read may make the elements; with map.out 0 nothing is written. */
 #ifndef GM_SRC_MAP_H
 #define GM_SRC_MAP_H
 
@@ -23,13 +23,8 @@ json_t *gm_map_plan_json(const gm_run *run);
 int gm_map_prepare(gm_run *run); /* opens readers and ring */
 int gm_map_run_all(gm_run *run);
 
-/* For a stage read: elements [first, first + piece->cols) of an input to host, as far as they are this share of the
- * piece. */
-int gm_map_read(const gm_run *run, int input, int64_t first, const gm_piece *piece, gm_share share, void *host);
-
-/* Stages of work of any kind: piece->cols elements, of map.in bytes to the device, of map.out bytes at run->out_at from
- * it. context is the gm_run. */
-int gm_map_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in);
+/* A stage of work of any kind: piece->cols elements of map.out bytes at run->out_at from the device. context is the
+ * gm_run. */
 int gm_map_from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out);
 
 #endif

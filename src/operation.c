@@ -179,6 +179,9 @@ static int print_plan(const gm_run *run)
     gm_expectation expectation;
     run->operation->print_plan(run);
     printf("ring            %lld slots of %s\n", (long long)run->ring.depth, gm_size_format(run->ring.slot, text));
+    if (run->ring.buffer)
+        printf("buffers         %d of %s for each of %d threads\n", GM_RING_BUFFERS,
+               gm_size_format(run->ring.buffer, text), run->budget.threads);
     printf("device_memory   %s a rank\n", gm_size_format(run->ring.device_bytes, text));
     printf("host_memory     %s a rank\n", gm_size_format(run->ring.host_bytes, text));
     for (int rank = 0; rank < run->job->ranks->size; rank++)
@@ -196,6 +199,7 @@ static void report_plan(gm_run *run)
     json_object_set_new(plan, "expected", gm_expectation_json(&expectation, &run->job->rates));
     json_object_set_new(plan, "piece", json_integer((json_int_t)run->ring.slot));
     json_object_set_new(plan, "depth", json_integer((json_int_t)run->ring.depth));
+    json_object_set_new(plan, "buffer", json_integer((json_int_t)run->ring.buffer));
     json_object_set_new(plan, "device_bytes", json_integer((json_int_t)run->ring.device_bytes));
     json_object_set_new(plan, "host_bytes", json_integer((json_int_t)run->ring.host_bytes));
 }

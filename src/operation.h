@@ -23,6 +23,8 @@ typedef struct gm_operation {
     int by_rates;                 /* the plan depends on job->rates: they are measured before a long run */
     int keeps_attributes;         /* the output's first dataset gets the attributes of the first input */
     gm_program program;           /* map: stages of a piece; context is the gm_run */
+    /* map: the element of the first input that a piece begins with; NULL: its own first one */
+    int64_t (*source)(const gm_run *run, const gm_piece *piece);
 
     /* Rank 0. Calls gm_run_describe_input() and gm_run_describe_output(), fills in the case. GM_EUSAGE, GM_EINPUT,
      * GM_EOUTPUT. */

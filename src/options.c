@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef enum option_kind { FLAG, TEXT, CHOICE, COUNT, INDEX, SIZE, REAL } option_kind;
+typedef enum option_kind { FLAG, TEXT, CHOICE, COUNT, INDEX, SIZE, SIZE_OR_0, REAL } option_kind;
 
 typedef struct option_row {
     const char *name;
@@ -24,9 +24,8 @@ static const option_row rows[] = {
 #include "src/options.def"
 #undef GM_OPTION
 };
-enum { ROWS = sizeof rows / sizeof rows[0], LONG_BASE = 256 };
+enum { ROWS = GM_OPTIONS, LONG_BASE = 256 };
 _Static_assert(GM_OPERATIONS <= 32, "option_row.operations has a bit for each operation, below those of the groups");
-_Static_assert(ROWS <= 64, "gm_options.given has a bit for each option");
 
 static const gm_options defaults = {
     .operation = GM_OPERATIONS,
@@ -86,10 +85,9 @@ static int is_choice(const char *words, const char *value)
 static int store(const option_row *row, const char *value, gm_options *options)
 {
     void *field = (char *)options + row->field;
-    uint64_t bit = UINT64_C(1) << (row - rows);
     int bad = 0;
     const char *expected = "";
-    if (options->given & bit)
+    if (options->given[row - rows])
         return gm_fail(GM_EUSAGE, "--%s is given twice, expected once", row->name);
     switch (row->kind) {
     case FLAG:
@@ -117,6 +115,10 @@ static int store(const option_row *row, const char *value, gm_options *options)
         bad = gm_size_parse(value, field) || *(int64_t *)field == 0;
         expected = "a size such as 512M, 1.5G or 4GiB";
         break;
+    case SIZE_OR_0:
+        bad = gm_size_parse(value, field);
+        expected = "a size such as 512K or 4MiB, or 0";
+        break;
     case REAL:
         bad = gm_real_parse(value, field);
         expected = "a finite number";
@@ -124,7 +126,7 @@ static int store(const option_row *row, const char *value, gm_options *options)
     }
     if (bad)
         return gm_fail(GM_EUSAGE, "--%s '%s': expected %s", row->name, value, expected);
-    options->given |= bit;
+    options->given[row - rows] = 1;
     return GM_OK;
 }
 
@@ -159,7 +161,7 @@ static int check_fit(const gm_options *options)
 {
     int op = options->operation;
     for (int i = 0; i < ROWS; i++)
-        if ((options->given >> i & 1) && !takes(op, &rows[i]))
+        if (options->given[i] && !takes(op, &rows[i]))
             return gm_fail(GM_EUSAGE, "--%s is not an option of %s", rows[i].name, operations[op].name);
     if (options->quiet && options->verbose)
         return gm_fail(GM_EUSAGE, "--quiet and --verbose exclude each other, expected one of them");
@@ -222,7 +224,7 @@ int gm_options_given(const gm_options *options, const char *name)
 {
     for (int i = 0; i < ROWS; i++)
         if (strcmp(rows[i].name, name) == 0)
-            return options->given >> i & 1;
+            return options->given[i];
     return 0;
 }
 
@@ -265,7 +267,7 @@ void gm_options_help(FILE *out, int operation)
 void gm_options_each(const gm_options *options, gm_option_visit *visit, void *context)
 {
     for (int i = 0; i < ROWS; i++) {
-        if (!(options->given >> i & 1))
+        if (!options->given[i])
             continue;
         const void *field = (const char *)options + rows[i].field;
         char text[64] = "true";

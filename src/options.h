@@ -24,6 +24,13 @@ enum {
 
 enum { GM_WORDS_MOST = 8 }; /* words after the operation */
 
+enum {
+#define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) GM_OPTION_ROW_##field,
+#include "src/options.def"
+#undef GM_OPTION
+    GM_OPTIONS
+};
+
 typedef struct gm_options {
     int operation; /* gm_operation_id; GM_OPERATIONS when only --help or --version was given */
     const char *operands[GM_WORDS_MOST];
@@ -34,11 +41,12 @@ typedef struct gm_options {
 #define GM_OPTION_COUNT int64_t
 #define GM_OPTION_INDEX int64_t
 #define GM_OPTION_SIZE int64_t
+#define GM_OPTION_SIZE_OR_0 int64_t
 #define GM_OPTION_REAL double
 #define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) GM_OPTION_##kind field;
 #include "src/options.def"
 #undef GM_OPTION
-    uint64_t given; /* bit i: option i of the table is on the command line */
+    int given[GM_OPTIONS]; /* the option is on the command line */
 } gm_options;
 
 /* Reads the command line; strings keep pointing into argv. GM_EUSAGE with a message. argv may be reordered. */

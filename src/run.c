@@ -99,6 +99,9 @@ int gm_run_open_ring(gm_run *run)
                              .device = job->device,
                              .piece = run->ring.slot,
                              .depth = run->ring.depth,
+                             .buffer = run->ring.buffer,
+                             .out_at = run->out_at,
+                             .out = run->ring.slot - run->out_at,
                              .threads = job->threads,
                              .progress = gm_progress_add,
                              .progress_context = &run->progress};

@@ -46,6 +46,7 @@ GM_TESTS = \
 	tests/src/bench/picture \
 	tests/src/exchange/staged.np3 \
 	tests/src/bench/team.np3 \
+	tests/src/buffers \
 	tests/src/map \
 	tests/src/move/boxes \
 	tests/src/move/gather \
@@ -261,6 +262,7 @@ tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
 tests_src_move_gather_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_buffers_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_move_gather_SOURCES = tests/src/move/gather.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)

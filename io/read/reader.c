@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/range.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "io/box.h"
@@ -62,6 +63,11 @@ int gm_reader_is_parallel(const gm_dataset *dataset)
     return dataset->layout == GM_VIRTUAL ? !dataset->serial_sources : dataset->direct || dataset->raw_chunks;
 }
 
+int gm_reader_takes_any(const gm_dataset *dataset)
+{
+    return dataset->layout == GM_VIRTUAL ? !dataset->serial_sources && !dataset->chunked_sources : dataset->direct;
+}
+
 static int read_region(gm_reader *reader, const gm_region *region, char *dst)
 {
     return reader->sources ? gm_virtual_read(reader->sources, region, dst) : gm_plain_read(reader->plain, region, dst);
@@ -102,16 +108,23 @@ int gm_reader_read_box(gm_reader *reader, const int64_t *start, const int64_t *c
     return read_region(reader, &region, dst);
 }
 
-int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst)
+int gm_reader_read_part(gm_reader *reader, int64_t row, int64_t col, int64_t cols, int64_t first, int64_t count,
+                        void *dst)
 {
-    int64_t size = (int64_t)gm_dtype_size(reader->dataset.type), rows, columns, end = first + count;
+    int64_t size = (int64_t)gm_dtype_size(reader->dataset.type), end = first + count;
     int status = GM_OK;
-    gm_dataset_matrix(&reader->dataset, &rows, &columns);
     while (first < end && !status) {
-        gm_rectangle r = gm_rectangle_next(columns, first, end);
-        status = gm_reader_read(reader, r.row, r.rows, r.col, r.cols, dst, (size_t)(r.cols * size));
+        gm_rectangle r = gm_rectangle_next(cols, first, end);
+        status = gm_reader_read(reader, row + r.row, r.rows, col + r.col, r.cols, dst, (size_t)(r.cols * size));
         first += r.rows * r.cols;
         dst = (char *)dst + r.rows * r.cols * size;
     }
     return status;
+}
+
+int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst)
+{
+    int64_t rows, columns;
+    gm_dataset_matrix(&reader->dataset, &rows, &columns);
+    return gm_reader_read_part(reader, 0, 0, columns, first, count, dst);
 }

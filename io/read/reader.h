@@ -20,10 +20,18 @@ int64_t gm_reader_bytes(const gm_dataset *dataset, int threads, int64_t room);
  */
 int gm_reader_is_parallel(const gm_dataset *dataset);
 
+/* Does a read of any part of it cost no more than its bytes? Of chunks a small part costs a whole one. */
+int gm_reader_takes_any(const gm_dataset *dataset);
+
 /* Reads elements [row, row + rows) x [col, col + cols) of the matrix to dst, rows pitch bytes apart, in the type and
  * byte order that the record names. Thread-safe: contiguous data by checked pread, chunks decoded by the thread
  * that calls, virtual datasets from their sources, everything else by H5Dread. GM_EINPUT on failure. */
 int gm_reader_read(gm_reader *reader, int64_t row, int64_t rows, int64_t col, int64_t cols, void *dst, size_t pitch);
+
+/* Reads elements [first, first + count) in C order of a rectangle of the matrix, whose rows are `cols` elements from
+ * (row, col) on, to consecutive elements of dst. Thread-safe; GM_EINPUT. */
+int gm_reader_read_part(gm_reader *reader, int64_t row, int64_t col, int64_t cols, int64_t first, int64_t count,
+                        void *dst);
 
 /* Reads a box of the selection, count[v] elements from start[v] on in each dimension v of its view, to consecutive
  * elements of dst in C order. Chunks that the box has parts of are decoded once. Thread-safe; GM_EINPUT. */

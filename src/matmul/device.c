@@ -11,19 +11,19 @@ static const gm_device_ops *ops_of(const gm_matmul *p)
 
 /* --- I/O threads --- */
 
-static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_range part, void *to)
 {
-    (void)share;
     gm_matmul *p = context;
     int matrix = piece->kind == GM_PIECE_FINISH ? GM_C0 : piece->matrix;
-    size_t pitch = (size_t)piece->cols * gm_dtype_size(p->c->operand[matrix].type);
-    return gm_reader_read(p->reader[matrix], piece->row, piece->rows, piece->col, piece->cols, host, pitch);
+    int64_t size = (int64_t)gm_dtype_size(p->c->operand[matrix].type);
+    return gm_reader_read_part(p->reader[matrix], piece->row, piece->col, piece->cols, part.begin / size,
+                               gm_range_length(part) / size, to);
 }
 
-static int write_piece(void *context, const gm_piece *piece, const void *host)
+static int write_piece(void *context, const gm_piece *piece, const void *out)
 {
     gm_matmul *p = context;
-    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, host,
+    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, out,
                            (size_t)piece->cols * gm_dtype_size(p->c->result));
 }
 
@@ -55,31 +55,22 @@ static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue 
 
 /* --- To the device --- */
 
-/* A strip of a file into its place in the panel: copied straight there when nothing has to be converted. */
+/* A strip of a file into its place in the panel, unless it was copied there. */
 static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
-    const gm_device_ops *ops = ops_of(p);
     const gm_dataset *operand = &p->c->operand[piece->matrix];
-    gm_panel *panel = gm_matmul_panel(p, piece->step, piece->matrix);
-    size_t size = gm_dtype_size(operand->type), width = (size_t)piece->cols * size;
-    char *to = (char *)panel->data + (piece->at_row * panel->ld + piece->at_col) * gm_matmul_operand_bytes(p);
-    int status = GM_OK;
-    if (!ops->unified && operand->type == p->product->operand && !operand->swap)
-        return ops->copy_in(in, to, (size_t)(panel->ld * gm_matmul_operand_bytes(p)), slot->host, width, width,
-                            piece->rows);
-    if (!ops->unified)
-        status = ops->copy_in(in, slot->device, width * (size_t)piece->rows, slot->host, width * (size_t)piece->rows,
-                              width * (size_t)piece->rows, 1);
+    if (piece->in_place)
+        return GM_OK;
     gm_unpack_call call = {.rows = piece->rows,
                            .cols = piece->cols,
                            .src = slot->device,
-                           .src_pitch = width,
+                           .src_pitch = (size_t)piece->cols * gm_dtype_size(operand->type),
                            .src_type = operand->type,
                            .swap = operand->swap,
-                           .dst = to,
-                           .ld = panel->ld,
+                           .dst = gm_matmul_strip_at(p, piece),
+                           .ld = gm_matmul_panel(p, piece->step, piece->matrix)->ld,
                            .dst_type = p->product->operand};
-    return status ? status : ops->unpack(in, &call);
+    return ops_of(p)->unpack(in, &call);
 }
 
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
@@ -89,12 +80,12 @@ static int to_device(void *context, const gm_piece *piece, const gm_slot_memory 
     if (piece->kind == GM_PIECE_LOAD)
         return load(p, piece, slot, in);
     if (piece->kind == GM_PIECE_FINISH)
-        bytes = (size_t)(piece->rows * piece->cols) * gm_dtype_size(p->c->operand[GM_C0].type);
-    else if (piece->kind == GM_PIECE_RECEIVE)
+        return GM_OK;
+    if (piece->kind == GM_PIECE_RECEIVE)
         bytes = (size_t)(piece->rows * piece->cols * p->plan.problem.accumulator_bytes);
     else /* GM_PIECE_RECEIVE_SUMS */
         bytes = (size_t)gm_sum_offset(GM_SUM_LAYERS, piece->rows, piece->cols) * sizeof(double);
-    return ops_of(p)->unified ? GM_OK : ops_of(p)->copy_in(in, slot->device, bytes, slot->host, bytes, bytes, 1);
+    return ops_of(p)->unified ? GM_OK : ops_of(p)->copy_in(in, slot->device, bytes, slot->out, bytes, bytes, 1);
 }
 
 /* --- On the device --- */
@@ -212,17 +203,17 @@ static int from_device(void *context, const gm_piece *piece, const gm_slot_memor
     int status;
     if (piece->kind == GM_PIECE_RESULT) {
         size_t bytes = (size_t)(piece->rows * piece->cols) * gm_dtype_size(p->c->result);
-        status = ops->copy_out(out, slot->host, bytes, band_at(p, piece), bytes, bytes, 1);
+        status = ops->copy_out(out, slot->out, bytes, band_at(p, piece), bytes, bytes, 1);
         return status || !piece->last ? status : ops->event_record(p->drained, out);
     }
     if (piece->kind == GM_PIECE_SEND) {
         size_t size = (size_t)p->plan.problem.accumulator_bytes, width = (size_t)piece->cols * size;
-        status = ops->copy_out(out, slot->host, width, acc_at(p, piece), (size_t)p->ldacc * size, width, piece->rows);
+        status = ops->copy_out(out, slot->out, width, acc_at(p, piece), (size_t)p->ldacc * size, width, piece->rows);
         return status || !piece->last ? status : ops->event_record(p->copied, out);
     }
     gm_sum end = piece->kind == GM_PIECE_SEND_SUMS ? GM_SUM_LAYERS : GM_SUMS;
     size_t bytes = (size_t)gm_sum_offset(end, piece->rows, piece->cols) * sizeof(double);
-    status = ops->copy_out(out, slot->host, bytes, p->sums, bytes, bytes, 1);
+    status = ops->copy_out(out, slot->out, bytes, p->sums, bytes, bytes, 1);
     return status ? status : ops->event_record(p->copied, out);
 }
 
@@ -235,22 +226,22 @@ static size_t exchange_bytes(const gm_matmul *p, const gm_piece *piece)
     return (size_t)gm_sum_offset(GM_SUM_LAYERS, piece->rows, piece->cols) * sizeof(double);
 }
 
-static int receive_piece(void *context, const gm_piece *piece, void *host)
+static int receive_piece(void *context, const gm_piece *piece, void *out)
 {
-    return gm_receive(piece->peer, host, exchange_bytes(context, piece));
+    return gm_receive(piece->peer, out, exchange_bytes(context, piece));
 }
 
-static int send_piece(void *context, const gm_piece *piece, const void *host)
+static int send_piece(void *context, const gm_piece *piece, const void *out)
 {
-    return gm_send(piece->peer, host, exchange_bytes(context, piece));
+    return gm_send(piece->peer, out, exchange_bytes(context, piece));
 }
 
 /* The verdict on a block. Its lines and its numbers that are not finite count once. */
-static int done(void *context, const gm_piece *piece, const void *host)
+static int done(void *context, const gm_piece *piece, const void *out)
 {
     gm_matmul *p = context;
     gm_verdict block;
-    gm_check_block(p, piece->row, piece->rows, piece->col, piece->cols, host, &block);
+    gm_check_block(p, piece->row, piece->rows, piece->col, piece->cols, out, &block);
     int fails = block.suspects > 0 && (p->is_repair || p->verdict.suspects + block.suspects > GM_SUSPECTS);
     if (p->is_repair && !fails)
         block = (gm_verdict){.passed = block.passed, .failed = gm_verdict_none.failed};

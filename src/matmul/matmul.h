@@ -234,6 +234,12 @@ char *gm_matmul_panel_at(gm_matmul *product, int64_t step, int matrix, int64_t o
 /* Where a piece's rows or columns and its leaves begin in the panel. */
 char *gm_matmul_panel_of_piece(gm_matmul *product, const gm_piece *piece, int matrix);
 
+/* Where a strip of an operand's file goes in its panel. */
+char *gm_matmul_strip_at(gm_matmul *product, const gm_piece *piece);
+
+/* Has the ring copy a strip that needs no conversion there, if nothing can use the panel at the time of the copy. */
+void gm_matmul_place_strip(gm_matmul *product, gm_piece *piece);
+
 /* The block of C that a strip at (at_row, at_col) belongs to, as the sums know it. */
 gm_piece gm_matmul_block_of(const gm_matmul *product, const gm_piece *piece);
 

@@ -28,7 +28,25 @@ char *gm_matmul_panel_of_piece(gm_matmul *p, const gm_piece *piece, int matrix)
     if (!p->plan.same)
         return gm_matmul_panel_at(p, piece->step, matrix, matrix == GM_A ? piece->at_row : 0, piece->at_col);
     return gm_matmul_panel_at(p, piece->step, matrix, matrix == GM_A ? piece->row : piece->col,
-                              gm_matmul_k(p, piece->leaf));
+                              gm_matmul_plan_depth(&p->plan, 0, piece->leaf));
+}
+
+char *gm_matmul_strip_at(gm_matmul *p, const gm_piece *piece)
+{
+    const gm_panel *panel = gm_matmul_panel(p, piece->step, piece->matrix);
+    return (char *)panel->data + (piece->at_row * panel->ld + piece->at_col) * gm_matmul_operand_bytes(p);
+}
+
+void gm_matmul_place_strip(gm_matmul *p, gm_piece *piece)
+{
+    const gm_dataset *operand = &p->c->operand[piece->matrix];
+    int is_in_turn = !p->plan.ring.buffer, is_filled_once = p->plan.keep;
+    if (p->plan.budget.unified || operand->type != p->product->operand || operand->swap ||
+        !(is_in_turn || is_filled_once))
+        return;
+    piece->in_place = gm_matmul_strip_at(p, piece);
+    piece->in_width = piece->in / piece->rows;
+    piece->in_pitch = gm_matmul_panel(p, piece->step, piece->matrix)->ld * gm_matmul_operand_bytes(p);
 }
 
 /* The most k that a panel holds. */

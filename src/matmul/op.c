@@ -70,6 +70,9 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     gm_matmul *p = run->own;
     gm_ring_request request = gm_run_ring_request(run, budget);
     const gm_matmul_case *c = run->c;
+    request.buffers = 1;
+    for (int i = 0; i < run->shape.inputs; i++)
+        request.buffers &= gm_reader_takes_any(&run->input[i]);
     *p = (gm_matmul){.job = run->job,
                      .c = c,
                      .product = run->job->ops->product(run->job->device, c->precision),

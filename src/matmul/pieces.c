@@ -177,7 +177,8 @@ static int at_load(gm_matmul *p, gm_piece *piece)
         piece->matrix = c->matrix;
         piece->step = c->loads - 1;
         piece->stages = GM_STAGE_READ | GM_STAGE_TO_DEVICE;
-        piece->bytes = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->operand[c->matrix].type);
+        piece->bytes = piece->in = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->operand[c->matrix].type);
+        gm_matmul_place_strip(p, piece);
         return 1;
     }
     if (c->matrix == GM_A && !p->plan.same)
@@ -359,7 +360,7 @@ static int at_finish(gm_matmul *p, gm_piece *piece)
     if (p->c->has_c0)
         piece->stages |= GM_STAGE_READ | GM_STAGE_TO_DEVICE;
     piece->verifies = p->c->verify;
-    piece->bytes = piece->rows * piece->cols * p->plan.problem.file_bytes_c0;
+    piece->bytes = piece->in = piece->rows * piece->cols * p->plan.problem.file_bytes_c0;
     return 1;
 }
 

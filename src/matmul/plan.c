@@ -119,7 +119,9 @@ static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
     plan->band_rows = gm_matmul_plan_band(plan);
-    return (gm_ring_cost){.slot = slot_bytes(plan),
+    int64_t slot = slot_bytes(plan);
+    return (gm_ring_cost){.slot = slot,
+                          .out = slot,
                           .host = check + 2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part),
                           .pieces = INT64_MAX,
@@ -213,15 +215,15 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
 }
 
 /* The ring first, then the largest block that fits the rest: with two panels in flight, or one. */
-static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const gm_ring_request *asked,
-                        gm_ring_budget *need)
+static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const gm_ring_request *asked,
+                       gm_ring_budget *need)
 {
     const gm_ring_budget *budget = &plan->budget;
     int64_t tiles = gm_min(budget->host, budget->device) / 8 /
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};
     gm_ring_request request = *asked;
-    request.usual = plan->piece;
+    request.usual = usual_piece(budget, asked->depth);
     request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
@@ -237,6 +239,16 @@ static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const 
         if (try_keep(plan, part) || choose_block(plan, part))
             break;
     return GM_OK;
+}
+
+/* I/O threads copy from their buffers out of turn: only panels that are filled once may take the copies. */
+static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const gm_ring_request *asked,
+                        gm_ring_budget *need)
+{
+    gm_ring_request in_turn = *asked;
+    in_turn.buffers = 0;
+    int status = choose_with(plan, part, asked, need);
+    return status || !plan->ring.buffer || plan->keep ? status : choose_with(plan, part, &in_turn, need);
 }
 
 int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,

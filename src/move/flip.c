@@ -94,11 +94,10 @@ static int64_t source_of(const flip *f, const gm_piece *piece, gm_flip_call *cal
     return first + (f->n - 1 - at / f->inner) * f->inner + at % f->inner; /* a part of a row */
 }
 
-static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+static int64_t source(const gm_run *run, const gm_piece *piece)
 {
-    const gm_run *run = context;
     gm_flip_call call;
-    return gm_map_read(run, 0, source_of(run->c, piece, &call), piece, share, host);
+    return source_of(run->c, piece, &call);
 }
 
 static int compute(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
@@ -115,4 +114,5 @@ const gm_operation gm_op_flip = {.case_bytes = sizeof(flip),
                                  .inputs = offsetof(flip, in),
                                  .keeps_attributes = 1,
                                  .describe = describe,
-                                 .program = {.read = read_piece, .compute = compute}};
+                                 .source = source,
+                                 .program = {.compute = compute}};

@@ -57,9 +57,9 @@ static int next_indices(void *context, gm_piece *piece, int *more)
     return GM_OK;
 }
 
-static int read_indices(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_indices(void *context, const gm_piece *piece, gm_range whole, void *host)
 {
-    (void)share;
+    (void)whole;
     gm_run *run = context;
     gm_gather *g = run->own;
     const gm_gather_case *c = run->c;
@@ -176,34 +176,26 @@ static int next_load(void *context, gm_piece *piece, int *more)
                         .col = g->at,
                         .cols = gm_min(g->plan.load, g->end - g->at),
                         .stages = GM_STAGE_READ | if_copied(run, GM_STAGE_TO_DEVICE)};
-    piece->bytes = piece->cols * element_bytes(run);
+    piece->bytes = piece->in = piece->cols * element_bytes(run);
+    piece->in_unit = element_bytes(run);
+    piece->in_place = g->memory + piece->col * element_bytes(run);
     if (gm_reader_is_parallel(d) && d->layout != GM_CHUNKED)
         piece->readers = gm_ring_readers(piece->bytes, piece->cols, run->job->threads);
     g->at += gm_max(piece->cols, 0);
     return GM_OK;
 }
 
-/* To its place where the device addresses host memory. */
-static int read_load(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_load(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     gm_run *run = context;
     gm_gather *g = run->own;
-    int64_t begin, end, size = element_bytes(run);
-    gm_share_cut(share, piece->col, piece->cols, 1, &begin, &end);
-    char *dst = run->job->ops->unified ? g->memory + piece->col * size : host;
-    atomic_fetch_add(&g->read, (end - begin) * size);
-    return gm_reader_read_range(run->reader[GM_GATHER_DATA], begin, end - begin, dst + (begin - piece->col) * size);
-}
-
-static int send_load(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
-{
-    const gm_run *run = context;
-    const gm_gather *g = run->own;
     int64_t size = element_bytes(run);
-    return copy_in(run, in, g->memory + piece->col * size, slot->host, piece->cols * size);
+    atomic_fetch_add(&g->read, gm_range_length(part));
+    return gm_reader_read_range(run->reader[GM_GATHER_DATA], piece->col + part.begin / size,
+                                gm_range_length(part) / size, to);
 }
 
-const gm_program gm_gather_load = {.next = next_load, .read = read_load, .to_device = send_load};
+const gm_program gm_gather_load = {.next = next_load, .read = read_load};
 
 /* --- Rows that are wanted, to a block --- */
 
@@ -252,9 +244,9 @@ static int read_run(gm_run *run, const gm_piece *piece, int64_t row, int64_t row
 }
 
 /* A slot holds numbers of rows in the slot, places in the block, and rows. */
-static int read_rows(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_rows(void *context, const gm_piece *piece, gm_range whole, void *host)
 {
-    (void)share;
+    (void)whole;
     gm_run *run = context;
     const gm_gather *g = run->own;
     const gm_gather_entry *e = g->entries + piece->row;

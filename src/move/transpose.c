@@ -95,6 +95,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     run->out_at = gm_round_up(gm_mul_sat(run->piece, size_of(run)), ALIGN);
     *cost = (gm_ring_cost){.slot = gm_add_sat(run->out_at, gm_mul_sat(run->piece, size_of(run))),
                            .pieces = gm_boxes_count(boxes),
+                           .out = gm_mul_sat(run->piece, size_of(run)),
                            .slots = gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS)};
 }
 
@@ -200,23 +201,25 @@ static int next(void *context, gm_piece *piece, int *more)
     if (!run->job->ops->unified)
         piece->stages |= GM_STAGE_TO_DEVICE | GM_STAGE_FROM_DEVICE;
     int d = shared_dimension(boxes, count);
+    piece->in = bytes;
+    piece->in_from = bytes / count[d] * start[d];
+    piece->in_unit = bytes / count[d] * boxes->unit[d];
     piece->readers = gm_ring_readers(
         bytes, gm_reader_is_parallel(run->input) ? gm_ceil_div(count[d], boxes->unit[d]) : 1, run->job->threads);
     return GM_OK;
 }
 
-static int read_box(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_box(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     const gm_run *run = context;
     const gm_boxes *boxes = &((const own *)run->own)->boxes;
-    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], begin, end;
-    int64_t bytes = get_box(run, piece, start, count) * size_of(run);
+    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], each;
+    get_box(run, piece, start, count);
     int d = shared_dimension(boxes, count);
-    gm_share_cut(share, start[d], count[d], boxes->unit[d], &begin, &end);
-    char *to = (char *)host + bytes / count[d] * (begin - start[d]);
-    start[d] = begin;
-    count[d] = end - begin;
-    return count[d] ? gm_reader_read_box(run->reader[0], start, count, to) : GM_OK;
+    each = piece->in / count[d];
+    start[d] += part.begin / each;
+    count[d] = gm_range_length(part) / each;
+    return gm_reader_read_box(run->reader[0], start, count, to);
 }
 
 static int64_t product(const int64_t *count, int from, int to)
@@ -245,13 +248,13 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
 }
 
 /* Each run of elements that is contiguous in the output, in their order. */
-static int write_box(void *context, const gm_piece *piece, const void *host)
+static int write_box(void *context, const gm_piece *piece, const void *out)
 {
     const gm_run *run = context;
     const gm_boxes *boxes = &((const own *)run->own)->boxes;
     int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], stride[GM_RANK_MAX], at[GM_RANK_MAX] = {0};
     int64_t elements = get_box(run, piece, start, count), length = 1, first = 0, step = 1;
-    const char *src = (const char *)host + run->out_at;
+    const char *src = out;
     int status = GM_OK, whole = 1, outer = boxes->rank; /* dimensions of the output before a run */
     for (int k = boxes->rank - 1; k >= 0; k--) {
         int d = gm_boxes_swapped(boxes, k);
@@ -281,7 +284,6 @@ static int run_boxes_all(gm_run *run)
     gm_program program = {.context = run,
                           .next = next,
                           .read = read_box,
-                          .to_device = gm_map_to_device,
                           .compute = compute,
                           .from_device = gm_map_from_device,
                           .write = write_box};

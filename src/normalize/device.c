@@ -10,40 +10,19 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t element_bytes(const gm_normalize *p)
-{
-    return (int64_t)gm_dtype_size(p->c->src.type);
-}
-
-/* On a device that addresses host memory, a kept piece is read to its place there. */
-static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     const gm_normalize *p = context;
-    char *to = p->kept && p->job->ops->unified ? gm_normalize_kept(p, piece) : host;
-    int64_t first = piece->row * p->c->cols + piece->col, begin, end;
-    if (gm_normalize_is_range(p, piece)) {
-        gm_share_cut(share, first, piece->rows * piece->cols, p->plan.share, &begin, &end);
-        return gm_reader_read_range(p->reader, begin, end - begin, to + (begin - first) * element_bytes(p));
-    }
-    gm_share_cut(share, piece->row, piece->rows, p->plan.share_rows, &begin, &end);
-    to += (begin - piece->row) * piece->cols * element_bytes(p);
-    return gm_reader_read(p->reader, begin, end - begin, piece->col, piece->cols, to,
-                          (size_t)(piece->cols * element_bytes(p)));
-}
-
-static int send_piece(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
-{
-    const gm_normalize *p = context;
-    const gm_device_ops *ops = p->job->ops;
-    size_t bytes = (size_t)(piece->rows * piece->cols * element_bytes(p));
-    if (ops->unified)
-        return GM_OK;
-    return ops->copy_in(in, p->kept ? gm_normalize_kept(p, piece) : slot->device, bytes, slot->host, bytes, bytes, 1);
+    int64_t size = (int64_t)gm_dtype_size(p->c->src.type), first = part.begin / size,
+            count = gm_range_length(part) / size;
+    return gm_normalize_is_range(p, piece)
+               ? gm_reader_read_range(p->reader, piece->row * p->c->cols + piece->col + first, count, to)
+               : gm_reader_read_part(p->reader, piece->row, piece->col, piece->cols, first, count, to);
 }
 
 void gm_normalize_begin(gm_normalize *p, gm_program *program, int64_t begin, int64_t end)
 {
-    *program = (gm_program){.context = p, .read = read_piece, .to_device = send_piece};
+    *program = (gm_program){.context = p, .read = read_piece};
     p->at = begin;
     p->end = end;
 }
@@ -175,18 +154,16 @@ static int fetch(void *context, const gm_piece *piece, const gm_slot_memory *slo
     size_t bytes = (size_t)piece->rows * (size_t)piece->cols * gm_dtype_size(p->c->type);
     if (p->job->ops->unified)
         return GM_OK;
-    return p->job->ops->copy_out(out, (char *)slot->host + p->plan.in_bytes, bytes,
-                                 (char *)slot->device + p->plan.in_bytes, bytes, bytes, 1);
+    return p->job->ops->copy_out(out, slot->out, bytes, (char *)slot->device + p->plan.in_bytes, bytes, bytes, 1);
 }
 
-static int put(void *context, const gm_piece *piece, const void *host)
+static int put(void *context, const gm_piece *piece, const void *out)
 {
     const gm_normalize *p = context;
-    const char *from = (const char *)host + p->plan.in_bytes;
     if (gm_normalize_is_range(p, piece))
         return gm_output_write_range(p->output, 0, piece->row * p->c->cols + piece->col, piece->rows * piece->cols,
-                                     from);
-    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, from,
+                                     out);
+    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, out,
                            (size_t)piece->cols * gm_dtype_size(p->c->type));
 }
 

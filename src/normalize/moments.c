@@ -89,8 +89,7 @@ static int fetch_records(void *context, const gm_piece *piece, const gm_slot_mem
     size_t bytes = (size_t)gm_normalize_records(m->p->c, piece->rows, piece->cols) * sizeof(gm_moments);
     if (m->p->job->ops->unified)
         return GM_OK;
-    return m->p->job->ops->copy_out(out, (char *)slot->host + m->p->plan.in_bytes, bytes,
-                                    (char *)slot->device + m->p->plan.in_bytes, bytes, bytes, 1);
+    return m->p->job->ops->copy_out(out, slot->out, bytes, (char *)slot->device + m->p->plan.in_bytes, bytes, bytes, 1);
 }
 
 static int close_node(moments *m)
@@ -121,11 +120,11 @@ static int fold_leaves(moments *m, const gm_moments *records, int64_t count)
 }
 
 /* Pieces come in order: those of a frame one after the other, and several frames only as a whole. */
-static int fold_piece(void *context, const gm_piece *piece, const void *host)
+static int fold_piece(void *context, const gm_piece *piece, const void *out)
 {
     moments *m = pass_of(context);
     gm_normalize *p = m->p;
-    const gm_moments *records = (const void *)((const char *)host + p->plan.in_bytes);
+    const gm_moments *records = out;
     int64_t count = gm_normalize_records(p->c, piece->rows, piece->cols);
     int status = GM_OK;
     if (p->c->per == GM_PER_STACK)

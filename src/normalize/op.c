@@ -118,6 +118,7 @@ static int prepare(gm_run *run)
 static int open_ring(gm_run *run)
 {
     gm_normalize *p = run->own;
+    run->out_at = p->plan.in_bytes;
     int status = gm_run_open_ring(run);
     p->stream = run->stream;
     if (status || !p->plan.keep)

@@ -23,6 +23,18 @@ static void place(const gm_normalize_plan *plan, int64_t step, gm_piece *piece)
                         .cols = gm_min(plan->piece_cols, plan->cols - col)};
 }
 
+/* Bytes of elements to read, and where they go. */
+static void set_read(const gm_normalize *p, int64_t bytes, gm_piece *piece)
+{
+    int64_t size = (int64_t)gm_dtype_size(p->c->src.type), row = piece->cols * size;
+    int is_range = gm_normalize_is_range(p, piece);
+    piece->in = bytes;
+    piece->in_from = is_range ? (piece->row * p->c->cols + piece->col) * size : piece->row * row;
+    piece->in_unit = is_range ? p->plan.share * size : p->plan.share_rows * row;
+    piece->in_place = p->kept ? gm_normalize_kept(p, piece) : NULL;
+    piece->readers = gm_ring_readers(bytes, p->plan.readers, p->plan.readers);
+}
+
 int gm_normalize_next(gm_normalize *p, gm_piece *piece, int *more, unsigned stages, int64_t more_bytes)
 {
     *more = p->at < p->end;
@@ -32,7 +44,8 @@ int gm_normalize_next(gm_normalize *p, gm_piece *piece, int *more, unsigned stag
     int is_kept = piece->step < p->filled;
     int64_t n = piece->rows * piece->cols, bytes = is_kept ? 0 : n * (int64_t)gm_dtype_size(p->c->src.type);
     piece->stages = stages | (is_kept ? 0 : GM_STAGE_READ | GM_STAGE_TO_DEVICE);
-    piece->readers = gm_ring_readers(bytes, p->plan.readers, p->plan.readers);
+    if (!is_kept)
+        set_read(p, bytes, piece);
     piece->bytes = bytes + n * more_bytes;
     p->job->report.bytes_read += bytes;
     return GM_OK;

@@ -217,7 +217,9 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
         plan->piece_rows = gm_max(1, gm_min(plan->piece_rows - 1, plan->piece_rows / (set_bytes(c, plan) / bytes + 1)));
     if (c->method == GM_PERCENTILE)
         set_digits(p, budget);
-    *cost = (gm_ring_cost){.slot = set_bytes(c, plan),
+    int64_t slot = set_bytes(c, plan);
+    *cost = (gm_ring_cost){.slot = slot,
+                           .out = plan->out_bytes,
                            .pieces = gm_normalize_pieces(plan),
                            .slots = gm_max(3, gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS))};
     set_block(p, budget);
@@ -283,6 +285,7 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
         return 0;
     gm_ring_request request = {.piece = piece,
                                .depth = depth,
+                               .buffers = gm_reader_takes_any(&c->src),
                                .usual = usual_elements(p) *
                                         (int64_t)(gm_dtype_size(c->src.type) + gm_dtype_size(c->type)),
                                .least = GM_RING_LEAST_PIECE,

@@ -14,33 +14,32 @@
 
 enum { ALIGN = 256 };
 
-/* Rows [row, row + rows) of the columns of a piece, whose col counts over all outer indices. */
-static int read_rows(const gm_reduce *p, const gm_piece *piece, int64_t row, int64_t rows, char *dst)
+/* Elements [at, end) of the rows of a piece of columns, whose col counts over all outer indices. */
+static int read_columns(const gm_reduce *p, const gm_piece *piece, int64_t at, int64_t end, char *to)
 {
     int64_t n = p->r->n, inner = p->r->inner, outer = piece->col / inner, col = piece->col % inner, matrix_rows,
             matrix_cols;
-    size_t pitch = (size_t)(piece->cols * p->size);
+    int64_t first = (outer * n + piece->row) * inner + col;
     int status = GM_OK;
     gm_dataset_matrix(p->r->dataset, &matrix_rows, &matrix_cols);
     if (matrix_rows == n && matrix_cols == inner)
-        return gm_reader_read(p->reader, row, rows, col, piece->cols, dst, pitch);
-    int64_t first = (outer * n + row) * inner + col;
+        return gm_reader_read_part(p->reader, piece->row, col, piece->cols, at, end - at, to);
     if (piece->cols == inner)
-        return gm_reader_read_range(p->reader, first, rows * inner, dst);
-    for (int64_t i = 0; i < rows && !status; i++)
-        status = gm_reader_read_range(p->reader, first + i * inner, piece->cols, dst + (size_t)i * pitch);
+        return gm_reader_read_range(p->reader, first + at, end - at, to);
+    for (int64_t count; at < end && !status; at += count, to += count * p->size) {
+        int64_t row = at / piece->cols, skipped = at % piece->cols;
+        count = gm_min(piece->cols - skipped, end - at);
+        status = gm_reader_read_range(p->reader, first + row * inner + skipped, count, to);
+    }
     return status;
 }
 
-static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     const gm_reduce *p = context;
-    int by_rows = p->plan->mode == GM_REDUCE_COLUMNS;
-    int64_t first = by_rows ? piece->row : piece->col, begin, end;
-    gm_share_cut(share, first, by_rows ? piece->rows : piece->cols, p->plan->share, &begin, &end);
-    char *dst = (char *)host + (begin - first) * (by_rows ? piece->cols : 1) * p->size;
-    return by_rows ? read_rows(p, piece, begin, end - begin, dst)
-                   : gm_reader_read_range(p->reader, begin, end - begin, dst);
+    int64_t begin = part.begin / p->size, end = part.end / p->size;
+    return p->plan->mode == GM_REDUCE_COLUMNS ? read_columns(p, piece, begin, end, to)
+                                              : gm_reader_read_range(p->reader, piece->col + begin, end - begin, to);
 }
 
 /* A block of columns is begun when the totals of the one before are out of the device. */
@@ -52,17 +51,10 @@ static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue 
     return begins && p->block_used ? p->job->ops->event_wait(queue, p->released) : GM_OK;
 }
 
-static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
-{
-    const gm_reduce *p = context;
-    size_t bytes = (size_t)piece->bytes;
-    return p->job->ops->copy_in(in, slot->device, bytes, slot->host, bytes, bytes, 1);
-}
-
-/* The totals of a batch, in a slot. */
+/* The totals of a batch, in what comes back in a slot. */
 static int64_t batch_totals(const gm_reduce *p)
 {
-    return p->plan->data + p->plan->at_once * p->r->inner * (int64_t)sizeof(gm_moments);
+    return p->plan->at_once * p->r->inner * (int64_t)sizeof(gm_moments);
 }
 
 static int compute_rows(const gm_reduce *p, const gm_piece *piece, char *device, gm_queue *queue)
@@ -93,7 +85,8 @@ static int compute_batch(const gm_reduce *p, const gm_piece *piece, char *device
                                        .begin = 1,
                                        .end = 1,
                                        .open = (gm_moments *)(void *)(device + p->plan->data) + k * inner,
-                                       .total = (gm_total *)(void *)(device + batch_totals(p)) + k * inner};
+                                       .total = (gm_total *)(void *)(device + p->plan->data + batch_totals(p)) +
+                                                k * inner};
         status = p->job->ops->reduce_columns(queue, &call);
     }
     return status;
@@ -135,14 +128,15 @@ static int from_device(void *context, const gm_piece *piece, const gm_slot_memor
     const gm_device_ops *ops = p->job->ops;
     if (piece->kind == GM_REDUCE_RESULTS) {
         size_t bytes = (size_t)piece->cols * sizeof *p->total;
-        int status = ops->copy_out(out, slot->host, bytes, p->total + piece->at_col, bytes, bytes, 1);
+        int status = ops->copy_out(out, slot->out, bytes, p->total + piece->at_col, bytes, bytes, 1);
         p->block_used = 1;
         return status ? status : ops->event_record(p->released, out);
     }
-    int64_t offset = p->plan->mode == GM_REDUCE_BATCHES ? batch_totals(p) : p->plan->data;
+    int64_t at = p->plan->mode == GM_REDUCE_BATCHES ? batch_totals(p) : 0;
     size_t bytes = p->plan->mode == GM_REDUCE_BATCHES ? (size_t)(piece->rows * p->r->inner) * sizeof(gm_total)
                                                       : (size_t)piece->leaves * sizeof(gm_moments);
-    return ops->copy_out(out, (char *)slot->host + offset, bytes, (char *)slot->device + offset, bytes, bytes, 1);
+    return ops->copy_out(out, (char *)slot->out + at, bytes, (char *)slot->device + p->plan->data + at, bytes, bytes,
+                         1);
 }
 
 /* The leaves of a segment, from its first one on. */
@@ -171,18 +165,18 @@ static int visit_in_batches(const gm_reduce *p, int64_t first, int64_t count, co
 }
 
 /* On an I/O thread: passes the results of a piece to the operation. */
-static int write_piece(void *context, const gm_piece *piece, const void *host)
+static int write_piece(void *context, const gm_piece *piece, const void *out)
 {
     const gm_reduce *p = context;
-    const char *slot = host;
+    const char *back = out;
     if (piece->kind != GM_REDUCE_ELEMENTS)
-        return visit_in_batches(p, piece->col, piece->cols, host);
+        return visit_in_batches(p, piece->col, piece->cols, out);
     if (p->plan->mode == GM_REDUCE_BATCHES)
         return visit_in_batches(p, piece->row * p->r->inner, piece->rows * p->r->inner,
-                                (const gm_total *)(const void *)(slot + batch_totals(p)));
-    const gm_moments *leaf = (const gm_moments *)(const void *)(slot + p->plan->data);
-    int64_t room = gm_round_up(p->plan->data + p->plan->at_once * p->leaves * (int64_t)sizeof *leaf, ALIGN);
-    gm_total *total = (gm_total *)(void *)((char *)(uintptr_t)slot + room); /* the slot is this thread's */
+                                (const gm_total *)(const void *)(back + batch_totals(p)));
+    const gm_moments *leaf = out;
+    int64_t room = gm_round_up(p->plan->at_once * p->leaves * (int64_t)sizeof *leaf, ALIGN);
+    gm_total *total = (gm_total *)(void *)((char *)(uintptr_t)back + room); /* the slot is this thread's */
     int status = GM_OK;
     for (int64_t at = 0, count; at < piece->rows && !status; at += count) {
         count = gm_min(GM_REDUCE_BATCH, piece->rows - at);
@@ -225,14 +219,14 @@ static void merge_results(gm_reduce *p, const gm_piece *piece, gm_total *totals)
 }
 
 /* Leaves, in order, on the main thread; or results. */
-static int end_piece(void *context, const gm_piece *piece, const void *host)
+static int end_piece(void *context, const gm_piece *piece, const void *out)
 {
     gm_reduce *p = context;
     if (piece->kind != GM_REDUCE_ELEMENTS) {
-        merge_results(p, piece, (gm_total *)(uintptr_t)host);
+        merge_results(p, piece, (gm_total *)(uintptr_t)out);
         return GM_OK;
     }
-    const gm_moments *leaf = (const gm_moments *)(const void *)((const char *)host + p->plan->data);
+    const gm_moments *leaf = out;
     int status = GM_OK;
     for (int64_t i = 0; i < piece->leaves && !status; i++) {
         int64_t segment = (piece->leaf + i) / p->leaves, index = (piece->leaf + i) % p->leaves;
@@ -243,16 +237,16 @@ static int end_piece(void *context, const gm_piece *piece, const void *host)
     return status;
 }
 
-static int send_results(void *context, const gm_piece *piece, const void *host)
+static int send_results(void *context, const gm_piece *piece, const void *out)
 {
     (void)context;
-    return gm_send(0, host, (size_t)piece->cols * sizeof(gm_total));
+    return gm_send(0, out, (size_t)piece->cols * sizeof(gm_total));
 }
 
-static int receive_results(void *context, const gm_piece *piece, void *host)
+static int receive_results(void *context, const gm_piece *piece, void *out)
 {
     (void)context;
-    return gm_receive(piece->peer, host, (size_t)piece->cols * sizeof(gm_total));
+    return gm_receive(piece->peer, out, (size_t)piece->cols * sizeof(gm_total));
 }
 
 void gm_reduce_program(gm_reduce *p, gm_program *program)
@@ -261,7 +255,6 @@ void gm_reduce_program(gm_reduce *p, gm_program *program)
                             .next = gm_reduce_next,
                             .read = read_piece,
                             .await = await,
-                            .to_device = to_device,
                             .compute = compute,
                             .from_device = from_device,
                             .write = write_piece,

@@ -65,7 +65,7 @@ int64_t gm_reduce_block(const gm_reduce *p)
 /* Totals of a strip of the block: this rank's, then, on rank 0, those that others have of the same columns. */
 static void next_results(gm_reduce *p, int64_t block, gm_piece *piece)
 {
-    int64_t cols = gm_min(p->plan->ring.slot / (int64_t)sizeof(gm_total), block - p->col);
+    int64_t cols = gm_min(p->plan->out / (int64_t)sizeof(gm_total), block - p->col);
     int first = p->job->ranks->rank == 0, last = p->peer + 1 >= p->sharers;
     *piece = (gm_piece){.kind = p->peer ? GM_REDUCE_RECEIVE : GM_REDUCE_RESULTS,
                         .peer = p->peer,
@@ -126,7 +126,11 @@ int gm_reduce_next(void *context, gm_piece *piece, int *more)
     else
         *more = next_whole(p, piece);
     if (*more && piece->kind == GM_REDUCE_ELEMENTS) {
-        piece->bytes = (p->plan->mode == GM_REDUCE_COLUMNS ? piece->rows * piece->cols : piece->cols) * p->size;
+        int is_rows = p->plan->mode == GM_REDUCE_COLUMNS;
+        int64_t row = (is_rows ? piece->cols : 1) * p->size; /* bytes */
+        piece->in = piece->bytes = (is_rows ? piece->rows : piece->cols) * row;
+        piece->in_from = (is_rows ? piece->row : piece->col) * row;
+        piece->in_unit = p->plan->share * row;
         piece->readers = gm_ring_readers(piece->bytes, p->plan->readers, p->plan->readers);
     }
     return GM_OK;

@@ -10,10 +10,11 @@ enum {
     MOST_PIECE = 32 << 20, /* a link gives 3 % more than with the usual one */
     PIECES = 256,          /* few enough for the cost of each to the ring's thread, and enough to overlap */
     MOST_SLOTS = 32,
-    SPARE_SLOTS = 3, /* in addition to those that are read into */
-    ALIGN = 256,     /* of the records after the elements of a slot */
-    RUN = 64 << 10,  /* bytes of a row that are worth a read */
-    NARROW = 32768,  /* columns side by side that keep a device busy */
+    SPARE_SLOTS = 3,       /* in addition to those that are read into */
+    ALIGN = 256,           /* of the records after the elements of a slot */
+    MOST_TOTALS = 1 << 20, /* bytes of the totals of columns that go to the host together */
+    RUN = 64 << 10,        /* bytes of a row that are worth a read */
+    NARROW = 32768,        /* columns side by side that keep a device busy */
     RECORD = sizeof(gm_moments),
     TOTAL = sizeof(gm_total),
     BOTH = RECORD + TOTAL
@@ -171,7 +172,7 @@ static void set_beside(const problem *p, gm_ring_cost *cost)
     if (plan->mode == GM_REDUCE_COLUMNS)
         cost->device = gm_mul_sat(plan->block, BOTH) + plan->scratch * RECORD + 3 * GM_ALLOC_OVERHEAD;
     if (plan->by_rows)
-        cost->host = cost->slot + GM_ALLOC_OVERHEAD;
+        cost->host = cost->out + GM_ALLOC_OVERHEAD;
     if (plan->mode == GM_REDUCE_NODES && p->ranks > 1) {
         int64_t each = gm_min(gm_ceil_div(plan->units, p->ranks), 2 * gm_ceil_div(p->leaves, GM_NODE));
         cost->host = gm_mul_sat(gm_mul_sat(each, TOTAL + 8), 1 + p->ranks) + 2 * GM_ALLOC_OVERHEAD;
@@ -214,7 +215,10 @@ static void cut_pieces(void *context, const gm_ring_budget *budget, int64_t byte
     const problem *p = context;
     gm_reduce_plan *plan = p->plan;
     *cost = (gm_ring_cost){.slot = cut(p, bytes, plan)};
-    plan->block = plan->mode == GM_REDUCE_COLUMNS ? plan->cols : 0;
+    int by_columns = plan->mode == GM_REDUCE_COLUMNS;
+    plan->block = by_columns ? plan->cols : 0;
+    plan->out_at = by_columns ? 0 : plan->data;
+    plan->out = cost->out = by_columns ? gm_min(cost->slot, MOST_TOTALS) : cost->slot - plan->data;
     set_readers(p, budget->threads);
     cost->pieces = pieces_of(p);
     cost->slots = gm_min(gm_ceil_div(budget->threads, plan->readers) + SPARE_SLOTS, MOST_SLOTS);
@@ -252,6 +256,7 @@ int gm_reduce_plan_make(const gm_reduction *r, const gm_ring_budget *budget, int
     p.chunk = gm_mul_sat(gm_dataset_row_unit(d), gm_max(matrix_cols, 1));
     gm_ring_request request = {.piece = piece,
                                .depth = depth,
+                               .buffers = gm_reader_takes_any(d),
                                .usual = usual_piece(&p, budget),
                                .least = GM_RING_LEAST_PIECE,
                                .readers = gm_reader_bytes(d, budget->threads, budget->host),

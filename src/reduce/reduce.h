@@ -60,6 +60,7 @@ typedef struct gm_reduce_plan {
     int64_t block;       /* columns: that live in device memory at a time */
     int64_t scratch;     /* columns: records for partial leaves */
     int64_t data;        /* bytes of a slot for elements: records follow them */
+    int64_t out_at, out; /* what comes back lies in a slot from out_at on, out bytes at most */
     int64_t share;       /* elements (columns: rows) that one thread reads at least */
     int readers;         /* threads that read a piece together */
     gm_ring_plan ring;

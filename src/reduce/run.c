@@ -13,6 +13,9 @@ static int open_ring(gm_reduce *p)
                              .device = job->device,
                              .piece = p->plan->ring.slot,
                              .depth = p->plan->ring.depth,
+                             .buffer = p->plan->ring.buffer,
+                             .out_at = p->plan->out_at,
+                             .out = p->plan->out,
                              .threads = job->threads,
                              .progress = p->progress ? gm_progress_add : NULL,
                              .progress_context = p->progress};
@@ -41,7 +44,7 @@ static int allocate(gm_reduce *p)
     if (plan->mode != GM_REDUCE_COLUMNS || p->begin == p->end)
         return p->pool.status;
     if (plan->by_rows && ranks->rank == 0)
-        p->merged = gm_pool_host(&p->pool, plan->ring.slot, 1);
+        p->merged = gm_pool_host(&p->pool, plan->out, 1);
     p->open = gm_pool_device(&p->pool, plan->block, sizeof *p->open);
     p->total = gm_pool_device(&p->pool, plan->block, sizeof *p->total);
     if (plan->scratch > 0)

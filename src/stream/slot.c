@@ -1,5 +1,7 @@
 #include "src/stream/slot.h"
 
+#include <stdlib.h>
+
 const char *gm_phase_name(gm_phase phase)
 {
     static const char *const names[GM_PHASES] = {
@@ -19,14 +21,30 @@ const struct gm_device_stage gm_device_stages[GM_DEVICE_STAGES] = {
 int gm_slot_open(const gm_stream_setup *setup, void *device_memory, gm_slot *slot)
 {
     slot->index = -1;
-    int status = setup->ops->host_alloc_pageable(setup->device, (size_t)setup->piece, &slot->memory.host);
-    slot->memory.device = setup->ops->unified ? slot->memory.host : device_memory;
+    void *host = NULL;
+    int64_t bytes = setup->buffer ? setup->out : setup->piece;
+    int status = bytes > 0 ? setup->ops->host_alloc_pageable(setup->device, (size_t)bytes, &host) : GM_OK;
+    slot->memory.host = setup->buffer ? NULL : host;
+    slot->memory.out = setup->buffer || !host ? host : (char *)host + setup->out_at;
+    slot->memory.device = setup->ops->unified ? host : device_memory;
+    if (setup->buffer && !status) {
+        slot->arrivals = calloc((size_t)setup->threads, sizeof *slot->arrivals);
+        if (!slot->arrivals)
+            status = gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the streaming ring");
+    }
+    for (int i = 0; setup->buffer && i < setup->threads && !status; i++)
+        status = setup->ops->event_open(setup->device, &slot->arrivals[i].event);
     for (int stage = 0; stage < GM_DEVICE_STAGES && !status; stage++) {
         status = setup->ops->event_open(setup->device, &slot->begin[stage]);
         if (!status)
             status = setup->ops->event_open(setup->device, &slot->end[stage]);
     }
     return status;
+}
+
+static void *host_memory(const gm_stream_setup *setup, const gm_slot *slot)
+{
+    return setup->buffer ? slot->memory.out : slot->memory.host;
 }
 
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot)
@@ -37,14 +55,38 @@ void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot)
         if (slot->end[stage])
             setup->ops->event_close(slot->end[stage]);
     }
-    setup->ops->host_free(setup->device, slot->memory.host);
+    for (int i = 0; slot->arrivals && i < setup->threads; i++)
+        if (slot->arrivals[i].event)
+            setup->ops->event_close(slot->arrivals[i].event);
+    free(slot->arrivals);
+    setup->ops->host_free(setup->device, host_memory(setup, slot));
     *slot = (gm_slot){.index = -1};
 }
 
 void gm_slot_pin(const gm_stream_setup *setup, gm_slot *slot)
 {
-    setup->ops->host_pin(setup->device, slot->memory.host);
+    if (host_memory(setup, slot))
+        setup->ops->host_pin(setup->device, host_memory(setup, slot));
     slot->pinned = 1;
+}
+
+int gm_slot_copy_in(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, const void *from,
+                    gm_queue *queue)
+{
+    const gm_piece *piece = &slot->piece;
+    char *to = piece->in_place ? piece->in_place : slot->memory.device;
+    int64_t width = piece->in_pitch ? piece->in_width : end - begin;
+    int status = GM_OK;
+    if (!piece->in_pitch)
+        return setup->ops->copy_in(queue, to + begin, (size_t)width, from, (size_t)width, (size_t)width, 1);
+    while (begin < end && !status) {
+        gm_rectangle r = gm_rectangle_next(width, begin, end);
+        status = setup->ops->copy_in(queue, to + r.row * piece->in_pitch + r.col, (size_t)piece->in_pitch, from,
+                                     (size_t)r.cols, (size_t)r.cols, r.rows);
+        begin += r.rows * r.cols;
+        from = (const char *)from + r.rows * r.cols;
+    }
+    return status;
 }
 
 int gm_slot_last_device_stage(const gm_slot *slot)

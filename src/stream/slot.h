@@ -2,6 +2,7 @@
 #ifndef GM_SRC_SLOT_H
 #define GM_SRC_SLOT_H
 
+#include "src/stream/share.h"
 #include "src/stream/stream.h"
 
 typedef enum gm_slot_state {
@@ -29,15 +30,23 @@ typedef struct gm_slot {
     int pinned;    /* gm_slot_pin() was called */
     gm_slot_memory memory;
     gm_event *begin[GM_DEVICE_STAGES], *end[GM_DEVICE_STAGES];
+    struct gm_arrival {  /* of each I/O thread, where they have buffers */
+        gm_event *event; /* after the thread's last copy of the piece */
+        int expected;    /* by the first device stage */
+    } * arrivals;
 } gm_slot;
 
-/* Allocates host memory, which gm_slot_pin() pins before the first copy, and events. device_memory: as many bytes of
- * device memory, which the caller owns. A slot that failed to open is closed like any other. */
+/* Allocates host memory, which gm_slot_pin() pins before the first copy, and events. device_memory: setup->piece bytes
+ * of device memory, which the caller owns. A slot that failed to open is closed like any other. */
 int gm_slot_open(const gm_stream_setup *setup, void *device_memory, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
 
 /* Pins the slot's memory if the device can, before the first copy, on the thread that owns the slot. */
 void gm_slot_pin(const gm_stream_setup *setup, gm_slot *slot);
+
+/* Copies what was read of the piece, bytes [begin, end) of it, from `from` to its place on the device. */
+int gm_slot_copy_in(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, const void *from,
+                    gm_queue *queue);
 
 /* The last device stage of the slot's piece; -1 if it has none. */
 int gm_slot_last_device_stage(const gm_slot *slot);

@@ -102,6 +102,27 @@ static int issue(gm_stream *s, int *progress)
     return GM_OK;
 }
 
+/* Makes the queue wait for the copies of the I/O threads. */
+static int await_arrivals(gm_stream *s, gm_slot *slot, gm_queue *queue)
+{
+    int status = GM_OK;
+    for (int i = 0; i < s->setup.threads && !status; i++)
+        if (slot->arrivals[i].expected) {
+            slot->arrivals[i].expected = 0;
+            status = s->setup.ops->event_wait(queue, slot->arrivals[i].event);
+        }
+    return status;
+}
+
+static int copy_in(gm_stream *s, gm_slot *slot, gm_queue *queue)
+{
+    const gm_program *p = s->program;
+    int is_read = (slot->piece.stages & GM_STAGE_READ) != 0 && slot->piece.in > 0, status = GM_OK;
+    if (is_read && !s->setup.buffer && !s->setup.ops->unified)
+        status = gm_slot_copy_in(&s->setup, slot, 0, slot->piece.in, slot->memory.host, queue);
+    return status || !p->to_device ? status : p->to_device(p->context, &slot->piece, &slot->memory, queue);
+}
+
 static int enqueue_stage(gm_stream *s, gm_slot *slot, int stage)
 {
     const gm_device_ops *ops = s->setup.ops;
@@ -110,10 +131,12 @@ static int enqueue_stage(gm_stream *s, gm_slot *slot, int stage)
     if (stage != GM_DEVICE_STAGE_COMPUTE && !slot->pinned)
         gm_slot_pin(&s->setup, slot);
     int status = p->await ? p->await(p->context, &slot->piece, gm_device_stages[stage].bit, queue) : GM_OK;
+    if (!status && s->setup.buffer)
+        status = await_arrivals(s, slot, queue);
     if (!status)
         status = ops->event_record(slot->begin[stage], queue);
     if (!status)
-        status = stage == GM_DEVICE_STAGE_IN        ? p->to_device(p->context, &slot->piece, &slot->memory, queue)
+        status = stage == GM_DEVICE_STAGE_IN        ? copy_in(s, slot, queue)
                  : stage == GM_DEVICE_STAGE_COMPUTE ? p->compute(p->context, &slot->piece, &slot->memory, queue)
                                                     : p->from_device(p->context, &slot->piece, &slot->memory, queue);
     return status ? status : ops->event_record(slot->end[stage], queue);
@@ -130,7 +153,7 @@ static int start(gm_stream *s, gm_phase_times *times, int *progress)
     int status = GM_OK;
     if (slot->piece.stages & GM_STAGE_RECEIVE) {
         double from = gm_clock();
-        status = p->receive(p->context, &slot->piece, slot->memory.host);
+        status = p->receive(p->context, &slot->piece, slot->memory.out);
         times->seconds[GM_PHASE_EXCHANGE] += gm_clock() - from;
     }
     s->started++; /* the piece's receive has taken place, with success or without */
@@ -157,11 +180,11 @@ static int retire_slot(gm_stream *s, gm_slot *slot, gm_phase_times *times)
     if (!status && (stages & GM_STAGE_SEND)) {
         double from = gm_clock();
         slot->sent = 1;
-        status = p->send(p->context, &slot->piece, slot->memory.host);
+        status = p->send(p->context, &slot->piece, slot->memory.out);
         times->seconds[GM_PHASE_EXCHANGE] += gm_clock() - from;
     }
     if (!status && (stages & GM_STAGE_DONE))
-        status = p->done(p->context, &slot->piece, slot->memory.host);
+        status = p->done(p->context, &slot->piece, slot->memory.out);
     if (status)
         return status;
     s->on_device--;
@@ -252,14 +275,15 @@ int gm_stream_run(gm_stream *s, const gm_program *program, gm_phase_times *times
     s->program = program;
     s->issued = s->started = 0;
     s->on_device = s->exhausted = 0;
-    gm_stream_io_begin(s->io, program);
+    int status = gm_stream_io_begin(s->io, program, s->queues[GM_DEVICE_STAGE_IN]);
     /* Nanoseconds. The default of 50 us lengthens each short wait by the time of a copy of a piece. */
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    int status = run_pieces(s, times);
+    if (!status)
+        status = run_pieces(s, times);
     if (status)
         finish_failed_run(s, status);
-    gm_stream_io_add_times(s->io, times);
-    return status;
+    int timed = gm_stream_io_add_times(s->io, times);
+    return status ? status : timed;
 }
 
 gm_queue *gm_stream_in(gm_stream *s)

@@ -1,4 +1,4 @@
-/* stream.h - the ring of pinned slots through which every byte of an operation goes:
+/* stream.h - the ring of slots through which every byte of an operation goes:
  *
  *   file -> (reader threads) slot -> device -> kernel -> device -> slot (writer threads) -> file
  *
@@ -10,11 +10,16 @@
  *   READY       the ring's: the piece waits for its turn, as pieces go to the device in order; a piece that another
  *               rank sends is received here (program.receive, main thread)
  *   ON_DEVICE   the device's: three stages, each on a queue of its own
- *                   to_device    program.to_device on the queue `in`
+ *                   to_device    the copy of what was read, then program.to_device, on the queue `in`
  *                   compute      program.compute on the queue `compute`
  *                   from_device  program.from_device on the queue `out`
  *               then a piece for another rank is sent (program.send, main thread)
  *   WRITING     an I/O thread's: program.write
+ *
+ * A slot has pinned host memory of a piece's size. Where the plan gives the I/O threads buffers instead (setup.buffer),
+ * a thread reads a share in steps of a buffer, and copies each step to the device at once, on a queue of its own
+ * (lane.h): the processor's caches hold a buffer from the file to the copy, and little memory is pinned. The piece is
+ * READY when all its copies have begun, and its first device stage waits for them.
  *
  * After a failure nothing new is read, computed or written. Sends and receives still take place, without data, so that
  * no other rank waits for this one (mpi/exchange.h). */
@@ -22,7 +27,7 @@
 #define GM_SRC_STREAM_H
 
 #include "base/device.h"
-#include "src/stream/share.h"
+#include "base/range.h"
 
 #include <stddef.h>
 
@@ -35,12 +40,17 @@ typedef struct gm_piece {
     int64_t at_row, at_col; /* its place in the block that it is a part of */
     int64_t leaf, leaves;   /* first leaf, number of leaves */
     int64_t step;
-    int peer;        /* the rank to send to or receive from */
-    int last;        /* of the pieces that belong together */
-    unsigned stages; /* GM_STAGE_* */
-    int readers;     /* threads that share its read; 0: one */
-    int verifies;    /* the time of its compute stage is added to GM_PHASE_VERIFY */
-    int64_t bytes;   /* moved from or to a file, for the progress display */
+    int64_t in;                 /* bytes that are read, one after the other, and that the ring copies to the device */
+    int64_t in_from;            /* the first of them, counted from where units of in_unit bytes begin */
+    int64_t in_unit;            /* bytes: the shares of several threads end with units */
+    void *in_place;             /* where they go on the device, and nothing under way reads or writes; NULL: the slot */
+    int64_t in_width, in_pitch; /* of in_place: bytes of a row, and from one row to the next; pitch 0: no gaps */
+    int peer;                   /* the rank to send to or receive from */
+    int last;                   /* of the pieces that belong together */
+    unsigned stages;            /* GM_STAGE_* */
+    int readers;                /* threads that share its read; 0: one, and no unit is needed */
+    int verifies;               /* the time of its compute stage is added to GM_PHASE_VERIFY */
+    int64_t bytes;              /* moved from or to a file, for the progress display */
 } gm_piece;
 
 enum {
@@ -55,28 +65,31 @@ enum {
 };
 
 typedef struct gm_slot_memory {
-    void *host;   /* setup.piece bytes, pinned before their first copy */
-    void *device; /* as many bytes on the device; host itself on a device that addresses host memory */
+    void *host;   /* setup.piece bytes, pinned before their first copy; NULL where I/O threads have buffers */
+    void *out;    /* host memory of the bytes from setup.out_at on: what comes back from the device, or is received */
+    void *device; /* setup.piece bytes on the device; host itself on a device that addresses host memory */
 } gm_slot_memory;
 
 /* All callbacks return a gm_status. read and write run on I/O threads, several at a time, each on its own slot or its
- * own share of one; the others run on the main thread, in the order of the pieces. The callback of a stage that no
- * piece has may be NULL. */
+ * own part of one; the others run on the main thread, in the order of the pieces. The callback of a stage that no piece
+ * has may be NULL. Where they take `out`, it is the slot's. */
 typedef struct gm_program {
     void *context;
     /* The next piece; *more = 0 when there is none. */
     int (*next)(void *context, gm_piece *piece, int *more);
-    int (*read)(void *context, const gm_piece *piece, gm_share share, void *host); /* host: of the whole piece */
-    int (*receive)(void *context, const gm_piece *piece, void *host);              /* host NULL: this rank has failed */
+    /* Bytes `part` of the piece.in bytes, to memory that begins with the first of them. */
+    int (*read)(void *context, const gm_piece *piece, gm_range part, void *to);
+    int (*receive)(void *context, const gm_piece *piece, void *out); /* out NULL: this rank has failed */
     /* Makes the queue wait for whatever this stage of the piece needs besides the earlier stages; this wait is not
      * counted as busy time. May be NULL. */
     int (*await)(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue);
+    /* After the copy of what was read; NULL: nothing else is to be done. */
     int (*to_device)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in);
     int (*compute)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *compute);
     int (*from_device)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out);
-    int (*send)(void *context, const gm_piece *piece, const void *host); /* host NULL: this rank has failed */
-    int (*write)(void *context, const gm_piece *piece, const void *host);
-    int (*done)(void *context, const gm_piece *piece, const void *host);
+    int (*send)(void *context, const gm_piece *piece, const void *out); /* out NULL: this rank has failed */
+    int (*write)(void *context, const gm_piece *piece, const void *out);
+    int (*done)(void *context, const gm_piece *piece, const void *out);
 } gm_program;
 
 typedef enum gm_phase {
@@ -102,6 +115,9 @@ typedef struct gm_stream_setup {
     const gm_device_ops *ops;
     gm_device *device;
     int64_t piece, depth; /* bytes of a slot; largest number of slots: one is allocated when no other is free */
+    int64_t buffer;       /* bytes of an I/O thread's buffer; 0: slots have host memory. All pieces that are read then
+                             have the stage to_device */
+    int64_t out_at, out;  /* what comes back, or is received, lies in a slot from out_at on: `out` bytes at most */
     int threads;          /* for reading and writing */
     void (*progress)(void *context, int64_t bytes); /* after each piece, main thread; may be NULL */
     void *progress_context;

@@ -1,6 +1,8 @@
 #include "src/stream/stream_io.h"
 
 #include "base/clock.h"
+#include "base/size.h"
+#include "src/stream/lane.h"
 #include "src/stream/workers.h"
 
 #include <pthread.h>
@@ -18,12 +20,15 @@ struct gm_stream_io {
     gm_slot *slots;
     const gm_program *program;
     gm_workers *workers;
+    gm_lane *lanes;   /* of each thread; NULL: slots have host memory */
+    gm_event *origin; /* of the lanes' times */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a slot comes back, or the I/O threads can accept more work */
     unsigned changes;       /* number of signals */
     int in_io;              /* pending and running: pieces to write, shares to read */
     busy_clock reading, writing;
-    int status; /* first failure of this rank's run */
+    double copying, copied; /* seconds in which at least one lane copied; up to when, after origin */
+    int status;             /* first failure of this rank's run */
 };
 
 static void busy(busy_clock *clock, int step)
@@ -33,6 +38,15 @@ static void busy(busy_clock *clock, int step)
         clock->total += now - clock->since;
     clock->since = now;
     clock->active += step;
+}
+
+/* Takes the spans of all lanes about in the order of time. */
+static void add_span(gm_stream_io *io, gm_span span)
+{
+    if (span.end > io->copied) {
+        io->copying += span.end - (span.begin > io->copied ? span.begin : io->copied);
+        io->copied = span.end;
+    }
 }
 
 static void fail(gm_stream_io *io, int status)
@@ -48,26 +62,91 @@ static int max_in_io(const gm_stream_io *io)
     return io->setup->threads + io->setup->threads / 2;
 }
 
-/* On an I/O thread: reads a share of the piece of a slot, or writes it. */
-static void io_work(void *context, int job)
+/* Counts the time of what a thread begins (step 1) and ends (step -1). Returns whether the run has failed. */
+static int mark(gm_stream_io *io, busy_clock *clock, int step)
 {
-    gm_stream_io *io = context;
-    gm_slot *slot = &io->slots[job];
-    const gm_program *program = io->program;
-    int writing = slot->state == GM_SLOT_WRITING;
-    busy_clock *clock = writing ? &io->writing : &io->reading;
     pthread_mutex_lock(&io->lock);
-    busy(clock, 1);
-    int skip = io->status != GM_OK;
+    busy(clock, step);
+    int failed = io->status != GM_OK;
+    pthread_mutex_unlock(&io->lock);
+    return failed;
+}
+
+/* To the memory of the slot, or where a device that addresses host memory wants it. */
+static int read_to_memory(gm_stream_io *io, const gm_slot *slot, gm_range part)
+{
+    const gm_piece *piece = &slot->piece;
+    int in_place = io->setup->ops->unified && piece->in_place;
+    char *to = in_place ? piece->in_place : slot->memory.host;
+    int status = mark(io, &io->reading, 1) ? GM_OK
+                                           : io->program->read(io->program->context, piece, part, to + part.begin);
+    mark(io, &io->reading, -1);
+    return status;
+}
+
+/* Bytes of a step: whole rows where the device has gaps between them. */
+static int64_t step_of(const gm_stream_io *io, const gm_piece *piece)
+{
+    int64_t buffer = io->setup->buffer;
+    return piece->in_pitch && piece->in_width <= buffer ? buffer / piece->in_width * piece->in_width : buffer;
+}
+
+/* To the buffers of the thread's lane, and from there to the device. */
+static int read_by_lane(gm_stream_io *io, int thread, const gm_slot *slot, gm_range part)
+{
+    const gm_program *program = io->program;
+    gm_lane *lane = &io->lanes[thread];
+    int64_t step = step_of(io, &slot->piece), end;
+    int status = GM_OK, failed = 0;
+    for (int64_t at = part.begin; at < part.end && !status && !failed; at = end) {
+        void *buffer;
+        gm_span span;
+        end = gm_min(at + step, part.end);
+        status = gm_lane_take(io->setup, lane, io->origin, &buffer, &span);
+        if (!status && !mark(io, &io->reading, 1))
+            status = program->read(program->context, &slot->piece, (gm_range){at, end}, buffer);
+        failed = mark(io, &io->reading, -1);
+        if (!status && !failed)
+            status = gm_lane_copy(io->setup, lane, slot, at, end);
+        pthread_mutex_lock(&io->lock);
+        add_span(io, span);
+        pthread_mutex_unlock(&io->lock);
+    }
+    slot->arrivals[thread].expected = 1;
+    return status ? status : io->setup->ops->event_record(slot->arrivals[thread].event, lane->queue);
+}
+
+static int read_share(gm_stream_io *io, int thread, gm_slot *slot)
+{
+    const gm_piece *piece = &slot->piece;
+    pthread_mutex_lock(&io->lock);
     gm_share share = slot->next;
     slot->next.index++;
     pthread_mutex_unlock(&io->lock);
-    int status = GM_OK;
-    if (!skip)
-        status = writing ? program->write(program->context, &slot->piece, slot->memory.host)
-                         : program->read(program->context, &slot->piece, share, slot->memory.host);
+    gm_range part = {0, piece->in};
+    if (share.of > 1)
+        part = gm_share_cut(share, piece->in_from, piece->in, piece->in_unit);
+    if (share.of > 1 && part.begin == part.end)
+        return GM_OK;
+    return io->lanes ? read_by_lane(io, thread, slot, part) : read_to_memory(io, slot, part);
+}
+
+static int write_piece(gm_stream_io *io, const gm_slot *slot)
+{
+    int status = mark(io, &io->writing, 1) ? GM_OK
+                                           : io->program->write(io->program->context, &slot->piece, slot->memory.out);
+    mark(io, &io->writing, -1);
+    return status;
+}
+
+/* On an I/O thread: reads a share of the piece of a slot, or writes it. */
+static void io_work(void *context, int thread, int job)
+{
+    gm_stream_io *io = context;
+    gm_slot *slot = &io->slots[job];
+    int writing = slot->state == GM_SLOT_WRITING;
+    int status = writing ? write_piece(io, slot) : read_share(io, thread, slot);
     pthread_mutex_lock(&io->lock);
-    busy(clock, -1);
     fail(io, status);
     int last = --slot->left == 0;
     if (last && !writing && !slot->pinned) { /* not on the main thread, which starts copies meanwhile */
@@ -161,19 +240,46 @@ void gm_stream_io_drain(gm_stream_io *io)
     while (io->in_io)
         pthread_cond_wait(&io->changed, &io->lock);
     pthread_mutex_unlock(&io->lock);
+    for (int i = 0; io->lanes && i < io->setup->threads; i++)
+        io->setup->ops->queue_sync(io->lanes[i].queue);
 }
 
-void gm_stream_io_begin(gm_stream_io *io, const gm_program *program)
+int gm_stream_io_begin(gm_stream_io *io, const gm_program *program, gm_queue *queue)
 {
+    const gm_device_ops *ops = io->setup->ops;
     io->program = program;
     io->status = GM_OK;
     io->reading = io->writing = (busy_clock){0};
+    io->copying = io->copied = 0;
+    if (!io->lanes)
+        return GM_OK;
+    int status = ops->event_record(io->origin, queue);
+    return status ? status : ops->event_sync(io->origin);
 }
 
-void gm_stream_io_add_times(const gm_stream_io *io, gm_phase_times *times)
+int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
 {
+    int status = GM_OK;
+    for (int i = 0; io->lanes && i < io->setup->threads * GM_RING_BUFFERS && !status; i++) {
+        gm_span span;
+        status = gm_lane_settle(io->setup, &io->lanes[i / GM_RING_BUFFERS], i % GM_RING_BUFFERS, io->origin, &span);
+        add_span(io, span);
+    }
     times->seconds[GM_PHASE_READ] += io->reading.total;
     times->seconds[GM_PHASE_WRITE] += io->writing.total;
+    times->seconds[GM_PHASE_TO_DEVICE] += io->copying;
+    return status;
+}
+
+static int open_lanes(gm_stream_io *io)
+{
+    const gm_stream_setup *setup = io->setup;
+    io->lanes = calloc((size_t)setup->threads, sizeof *io->lanes);
+    int status = io->lanes ? setup->ops->event_open(setup->device, &io->origin)
+                           : gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the streaming ring");
+    for (int i = 0; i < setup->threads && !status; i++)
+        status = gm_lane_open(setup, &io->lanes[i]);
+    return status;
 }
 
 int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io **out)
@@ -186,7 +292,9 @@ int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io
     io->slots = slots;
     pthread_mutex_init(&io->lock, NULL);
     pthread_cond_init(&io->changed, NULL);
-    int status = gm_workers_open(setup->threads, io_work, io, (int)setup->depth, &io->workers);
+    int status = setup->buffer ? open_lanes(io) : GM_OK;
+    if (!status)
+        status = gm_workers_open(setup->threads, io_work, io, (int)setup->depth, &io->workers);
     if (status) {
         gm_stream_io_close(io);
         return status;
@@ -200,6 +308,11 @@ void gm_stream_io_close(gm_stream_io *io)
     if (!io)
         return;
     gm_workers_close(io->workers);
+    for (int i = 0; io->lanes && i < io->setup->threads; i++)
+        gm_lane_close(io->setup, &io->lanes[i]);
+    free(io->lanes);
+    if (io->origin)
+        io->setup->ops->event_close(io->origin);
     pthread_cond_destroy(&io->changed);
     pthread_mutex_destroy(&io->lock);
     free(io);

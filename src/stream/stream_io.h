@@ -17,8 +17,9 @@ typedef struct gm_stream_io gm_stream_io;
 int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io **io);
 void gm_stream_io_close(gm_stream_io *io); /* ends the threads; NULL is allowed */
 
-/* Begins a run: clears its status and its busy times. The I/O threads own no slot. */
-void gm_stream_io_begin(gm_stream_io *io, const gm_program *program);
+/* Begins a run: clears its status and its busy times, which the queue's events count. The I/O threads own no slot.
+ * GM_EDEVICE. */
+int gm_stream_io_begin(gm_stream_io *io, const gm_program *program, gm_queue *queue);
 
 /* Submits a slot: GM_SLOT_READING to as many I/O threads as its piece has readers, GM_SLOT_WRITING to one. After a
  * failure it comes back unread or unwritten. A slot that comes back from a read is pinned. */
@@ -43,10 +44,10 @@ unsigned gm_stream_io_changes(gm_stream_io *io);
  */
 void gm_stream_io_wait(gm_stream_io *io, unsigned seen, long nanoseconds);
 
-/* Waits until the I/O threads own no slot. */
+/* Waits until the I/O threads own no slot, and what they copied is on the device. After a failure. */
 void gm_stream_io_drain(gm_stream_io *io);
 
-/* Adds the busy seconds of the run. The I/O threads own no slot. */
-void gm_stream_io_add_times(const gm_stream_io *io, gm_phase_times *times);
+/* Adds the busy seconds of the run. The I/O threads own no slot. GM_EDEVICE. */
+int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times);
 
 #endif

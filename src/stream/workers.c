@@ -10,19 +10,24 @@
 struct gm_workers {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    void (*work)(void *context, int job);
+    gm_work_on *work;
     void *context;
     struct {
         int job, times;
     } * jobs; /* circular, of max_jobs entries */
     int max_jobs, first, count, closing;
-    pthread_t *threads;
+    struct thread {
+        gm_workers *workers;
+        pthread_t id;
+    } * threads;
     int thread_count;
 };
 
 static void *run(void *argument)
 {
-    gm_workers *w = argument;
+    struct thread *self = argument;
+    gm_workers *w = self->workers;
+    int number = (int)(self - w->threads);
     pthread_mutex_lock(&w->lock);
     for (;;) {
         while (w->count == 0 && !w->closing)
@@ -35,15 +40,14 @@ static void *run(void *argument)
             w->count--;
         }
         pthread_mutex_unlock(&w->lock);
-        w->work(w->context, job);
+        w->work(w->context, number, job);
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-int gm_workers_open(int threads, void (*work)(void *context, int job), void *context, int max_jobs,
-                    gm_workers **workers)
+int gm_workers_open(int threads, gm_work_on *work, void *context, int max_jobs, gm_workers **workers)
 {
     *workers = NULL;
     gm_workers *w = calloc(1, sizeof *w);
@@ -66,8 +70,11 @@ int gm_workers_open(int threads, void (*work)(void *context, int job), void *con
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (; !error && w->thread_count < threads; w->thread_count += !error)
-        error = pthread_create(&w->threads[w->thread_count], NULL, run, w);
+    for (; !error && w->thread_count < threads; w->thread_count += !error) {
+        struct thread *thread = &w->threads[w->thread_count];
+        thread->workers = w;
+        error = pthread_create(&thread->id, NULL, run, thread);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (w->thread_count == 0) {
         gm_workers_close(w);
@@ -86,7 +93,7 @@ void gm_workers_close(gm_workers *w)
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
     for (int i = 0; i < w->thread_count; i++)
-        pthread_join(w->threads[i], NULL);
+        pthread_join(w->threads[i].id, NULL);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     free(w->jobs);

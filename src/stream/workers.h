@@ -4,10 +4,12 @@
 
 typedef struct gm_workers gm_workers;
 
-/* Starts a pool of threads that call work(context, job) for each job submitted; the queue has room for max_jobs. If not
- * all threads can be created, the pool has fewer; GM_EDEVICE when there is no memory or none can be created. */
-int gm_workers_open(int threads, void (*work)(void *context, int job), void *context, int max_jobs,
-                    gm_workers **workers);
+/* Does a job on a thread of the pool, which are numbered from 0. */
+typedef void gm_work_on(void *context, int thread, int job);
+
+/* Starts a pool of threads that call work() for each job submitted; the queue has room for max_jobs. If not all threads
+ * can be created, the pool has fewer; GM_EDEVICE when there is no memory or none can be created. */
+int gm_workers_open(int threads, gm_work_on *work, void *context, int max_jobs, gm_workers **workers);
 
 /* Completes all jobs submitted, then ends the threads. NULL is allowed. */
 void gm_workers_close(gm_workers *workers);

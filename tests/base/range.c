@@ -3,6 +3,25 @@
 #include "base/range.h"
 #include "tests/tap.h"
 
+static void check_rectangles(void)
+{
+    int wrong = 0;
+    for (int64_t columns = 1; columns <= 7; columns++) {
+        for (int64_t begin = 0; begin < 30; begin++) {
+            for (int64_t end = begin + 1; end <= 30; end++) {
+                int64_t at = begin, pieces = 0;
+                for (gm_rectangle r; at < end; at += r.rows * r.cols, pieces++) {
+                    r = gm_rectangle_next(columns, at, end);
+                    wrong += r.rows < 1 || r.cols < 1 || r.row * columns + r.col != at || r.col + r.cols > columns ||
+                             (r.rows > 1 && r.cols != columns);
+                }
+                wrong += at != end || pieces > 3;
+            }
+        }
+    }
+    tap_ok(wrong == 0, "a range is at most three rectangles");
+}
+
 int main(void)
 {
     int covers = 1, even = 1, units = 1;
@@ -28,5 +47,6 @@ int main(void)
     gm_range common = gm_range_overlap((gm_range){3, 9}, (gm_range){5, 20}),
              none = gm_range_overlap((gm_range){3, 9}, (gm_range){9, 20});
     tap_ok(common.begin == 5 && common.end == 9 && gm_range_length(none) == 0, "the common part of two ranges");
+    check_rectangles();
     return tap_done();
 }

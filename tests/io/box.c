@@ -1,28 +1,9 @@
-/* box.c - ranges of elements as rectangles, and rectangles of a matrix as boxes, against every element one by one. */
+/* box.c - rectangles of a matrix as boxes, against every element one by one. */
 #include <string.h>
 
 #include "base/size.h"
 #include "io/box.h"
 #include "tests/tap.h"
-
-static void check_rectangles(void)
-{
-    int wrong = 0;
-    for (int64_t columns = 1; columns <= 7; columns++) {
-        for (int64_t begin = 0; begin < 30; begin++) {
-            for (int64_t end = begin + 1; end <= 30; end++) {
-                int64_t at = begin, pieces = 0;
-                for (gm_rectangle r; at < end; at += r.rows * r.cols, pieces++) {
-                    r = gm_rectangle_next(columns, at, end);
-                    wrong += r.rows < 1 || r.cols < 1 || r.row * columns + r.col != at || r.col + r.cols > columns ||
-                             (r.rows > 1 && r.cols != columns);
-                }
-                wrong += at != end || pieces > 3;
-            }
-        }
-    }
-    tap_ok(wrong == 0, "a range is at most three rectangles");
-}
 
 /* A case: shape, and start, step, count of the selection; count 0: an index alone. */
 typedef struct shape {
@@ -160,7 +141,6 @@ static void check_view(const shape *s)
 
 int main(void)
 {
-    check_rectangles();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         check_boxes(&shapes[i]);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)

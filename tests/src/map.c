@@ -20,11 +20,11 @@ static struct {
 } seen;
 
 /* Marks what is read with the number of its element. */
-static int read_elements(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_elements(void *context, const gm_piece *piece, gm_range part, void *host)
 {
     const gm_run *run = context;
     int64_t begin = piece->col, end = piece->col + piece->cols;
-    (void)share;
+    (void)part;
     for (int64_t i = begin; i < end; i++)
         memset((char *)host + (i - begin) * run->shape.map.in, (int)(i & 127), (size_t)run->shape.map.in);
     memset((char *)host + run->out_at, 255, (size_t)(piece->cols * run->shape.map.out));

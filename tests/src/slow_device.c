@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 #include "kernels/move/calls.h"
+#include "kernels/normalize/calls.h"
+#include "kernels/reduce/calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +11,16 @@
 #include <time.h>
 
 /* An entry of a queue: the function to call and its argument, or an event to record or to wait for. */
-typedef enum kind { COPY, ZERO, PRODUCT, UNPACK, FOLD, FINISH, PROBE, INDEX_ROWS, GATHER, RECORD, WAIT } kind;
+typedef enum kind {
+    COPY,
+    ZERO,
+    PRODUCT,
+    RECORD,
+    WAIT,
+#define GM_DEVICE_OP(name, cpu, cuda) DO_##name,
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
+} kind;
 
 typedef struct work {
     struct work *next;
@@ -22,12 +33,9 @@ typedef struct work {
             int64_t rows;
         } copy;
         gm_product_call product;
-        gm_unpack_call unpack;
-        gm_fold_call fold;
-        gm_finish_call finish;
-        gm_probe_call probe;
-        gm_index_rows_call index_rows;
-        gm_gather_call gather;
+#define GM_DEVICE_OP(name, cpu, cuda) gm_##name##_call name;
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
         struct {
             struct slow_event *event;
             int64_t number;
@@ -84,18 +92,13 @@ static int do_work(slow_queue *q, work *w)
         return real->zero(q->real, w->of.copy.dst, w->of.copy.width);
     case PRODUCT:
         return w->product->run(q->real, &w->of.product);
-    case UNPACK:
-        return real->unpack(q->real, &w->of.unpack);
-    case FOLD:
-        return real->fold(q->real, &w->of.fold);
-    case FINISH:
-        return real->finish(q->real, &w->of.finish);
-    case INDEX_ROWS:
-        return real->index_rows(q->real, &w->of.index_rows);
-    case GATHER:
-        return real->gather(q->real, &w->of.gather);
+#define GM_DEVICE_OP(name, cpu, cuda) \
+    case DO_##name:                   \
+        return real->name(q->real, &w->of.name);
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
     default:
-        return real->probe(q->real, &w->of.probe);
+        return GM_EINTERNAL;
     }
 }
 
@@ -230,6 +233,16 @@ static int event_done(gm_event *event, int *done)
     return GM_OK;
 }
 
+static int event_sync(gm_event *event)
+{
+    slow_event *e = (slow_event *)(void *)event;
+    pthread_mutex_lock(&lock);
+    for (int64_t number = e->recorded; e->completed < number;)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return GM_OK;
+}
+
 static int event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     pthread_mutex_lock(&lock);
@@ -302,35 +315,13 @@ static int run_product(gm_queue *queue, const gm_product_call *call)
     return put(queue, &(work){.kind = PRODUCT, .of.product = *call, .product = real_product});
 }
 
-static int unpack(gm_queue *queue, const gm_unpack_call *call)
-{
-    return put(queue, &(work){.kind = UNPACK, .of.unpack = *call});
-}
-
-static int fold(gm_queue *queue, const gm_fold_call *call)
-{
-    return put(queue, &(work){.kind = FOLD, .of.fold = *call});
-}
-
-static int finish(gm_queue *queue, const gm_finish_call *call)
-{
-    return put(queue, &(work){.kind = FINISH, .of.finish = *call});
-}
-
-static int probe(gm_queue *queue, const gm_probe_call *call)
-{
-    return put(queue, &(work){.kind = PROBE, .of.probe = *call});
-}
-
-static int index_rows(gm_queue *queue, const gm_index_rows_call *call)
-{
-    return put(queue, &(work){.kind = INDEX_ROWS, .of.index_rows = *call});
-}
-
-static int gather(gm_queue *queue, const gm_gather_call *call)
-{
-    return put(queue, &(work){.kind = GATHER, .of.gather = *call});
-}
+#define GM_DEVICE_OP(op, cpu, cuda)                                  \
+    static int run_##op(gm_queue *queue, const gm_##op##_call *call) \
+    {                                                                \
+        return put(queue, &(work){.kind = DO_##op, .of.op = *call}); \
+    }
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
 
 static const gm_product *find_product(gm_device *device, gm_precision precision)
 {
@@ -355,6 +346,7 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.event_record = event_record;
     slow.event_wait = event_wait;
     slow.event_done = event_done;
+    slow.event_sync = event_sync;
     slow.event_seconds = event_seconds;
     slow.host_alloc_pageable = host_alloc_pageable;
     slow.host_pin = host_pin;
@@ -362,11 +354,8 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.copy_in = slow.copy_out = copy;
     slow.zero = zero;
     slow.product = find_product;
-    slow.unpack = unpack;
-    slow.fold = fold;
-    slow.finish = finish;
-    slow.probe = probe;
-    slow.index_rows = index_rows;
-    slow.gather = gather;
+#define GM_DEVICE_OP(name, cpu, cuda) slow.name = run_##name;
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
     return &slow;
 }

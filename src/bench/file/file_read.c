@@ -49,32 +49,29 @@ static int next_piece(void *context, gm_piece *piece, int *more)
     if (r->test->staging)
         piece->stages |= GM_STAGE_TO_DEVICE;
     piece->readers = r->readers;
-    piece->bytes = bytes_of(r, piece, piece->rows);
+    piece->bytes = piece->in = bytes_of(r, piece, piece->rows);
+    piece->in_unit = 1;
     r->next += piece->rows;
     r->done += piece->bytes;
     return GM_OK;
 }
 
-static int read_slot(void *context, const gm_piece *piece, gm_share share, void *host)
+/* A piece of the benchmark is read with the part that has its first byte. */
+static int read_slot(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     reading *r = context;
     int status = GM_OK;
-    int64_t at, end;
-    for (gm_share_cut(share, 0, piece->rows, 1, &at, &end); at < end && !status; at++)
-        status = gm_read_benchmark_read(r->benchmark, piece->row + at, (char *)host + bytes_of(r, piece, at));
+    for (int64_t i = 0, at = 0; i < piece->rows && !status; i++) {
+        if (at >= part.begin && at < part.end)
+            status = gm_read_benchmark_read(r->benchmark, piece->row + i, (char *)to + (at - part.begin));
+        at += gm_read_benchmark_piece_bytes(r->benchmark, piece->row + i);
+    }
     return status;
-}
-
-static int slot_to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
-{
-    reading *r = context;
-    size_t n = (size_t)piece->bytes;
-    return r->test->bench->ops->copy_in(in, slot->device, n, slot->host, n, n, 1);
 }
 
 static int run_ring(reading *r, int64_t *bytes)
 {
-    gm_program program = {.context = r, .next = next_piece, .read = read_slot, .to_device = slot_to_device};
+    gm_program program = {.context = r, .next = next_piece, .read = read_slot};
     gm_phase_times times = {0};
     r->next = r->done = 0;
     r->end = gm_clock() + r->test->limit_s;

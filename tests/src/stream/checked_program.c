@@ -22,7 +22,8 @@ static const unsigned kinds[KINDS] = {
 
 static unsigned stages_of(const operation *o, int piece)
 {
-    return kinds[o->in_turn ? o->in_turn - 1 : piece % KINDS];
+    unsigned stages = kinds[o->in_turn ? o->in_turn - 1 : piece % KINDS];
+    return o->has_buffers && (stages & GM_STAGE_READ) ? stages | DEVICE : stages;
 }
 
 static int64_t item(int piece, int i)
@@ -44,36 +45,38 @@ static int next(void *context, gm_piece *piece, int *more)
                         .bytes = BYTES,
                         .verifies = o->next % 3 == 0,
                         .readers = o->next % 4};
+    if (piece->stages & GM_STAGE_READ) {
+        piece->in = BYTES;
+        piece->in_unit = 8;
+    }
     o->next++;
     return GM_OK;
 }
 
-static void fill(const gm_piece *piece, gm_share share, int64_t *host)
+static void fill(const gm_piece *piece, gm_range part, int64_t *to)
 {
-    int64_t begin, end;
-    gm_share_cut(share, 0, ITEMS, 1, &begin, &end);
-    for (int i = (int)begin; i < end; i++)
-        host[i] = item(piece->kind, i);
+    for (int64_t i = part.begin / 8; i < part.end / 8; i++)
+        *to++ = item(piece->kind, (int)i);
 }
 
-static int read_piece(void *context, const gm_piece *piece, gm_share share, void *host)
+static int read_piece(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     operation *o = context;
     gm_late_pause();
-    fill(piece, share, host);
+    fill(piece, part, to);
     gm_late_pause();
-    o->reads += share.index == 0;
+    o->reads += part.begin == 0;
     return fails(o, piece, GM_STAGE_READ);
 }
 
-static int receive(void *context, const gm_piece *piece, void *host)
+static int receive(void *context, const gm_piece *piece, void *out)
 {
     operation *o = context;
     o->received++;
-    if (host)
-        fill(piece, (gm_share){0, 1}, host);
-    o->failures += !host;
-    return host ? fails(o, piece, GM_STAGE_RECEIVE) : GM_OK;
+    if (out)
+        fill(piece, (gm_range){0, BYTES}, out);
+    o->failures += !out;
+    return out ? fails(o, piece, GM_STAGE_RECEIVE) : GM_OK;
 }
 
 static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue)
@@ -108,7 +111,9 @@ static void use_panel(void *argument)
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     job j = {context, piece->kind, 1, slot->device};
-    int status = gm_device_late.copy_in(in, slot->device, BYTES, slot->host, BYTES, BYTES, 1);
+    int status = GM_OK;
+    if (piece->stages & GM_STAGE_RECEIVE)
+        status = gm_device_late.copy_in(in, slot->device, BYTES, slot->out, BYTES, BYTES, 1);
     if (!status)
         status = gm_late_enqueue(in, fill_panel, &j, sizeof j);
     return status ? status : fails(context, piece, GM_STAGE_TO_DEVICE);
@@ -126,7 +131,7 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
 
 static int from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
 {
-    int status = gm_device_late.copy_out(out, slot->host, BYTES, slot->device, BYTES, BYTES, 1);
+    int status = gm_device_late.copy_out(out, slot->out, BYTES, slot->device, BYTES, BYTES, 1);
     return status ? status : fails(context, piece, GM_STAGE_FROM_DEVICE);
 }
 

@@ -12,6 +12,7 @@ enum { PIECES = 150, ITEMS = 64, BYTES = ITEMS * 8 /* of a slot */, PANELS = 2, 
 
 typedef struct operation {
     int next, in_turn;   /* in_turn: 1 + the kind of all pieces; 0: all kinds in turn */
+    int has_buffers;     /* the ring's threads: all that is read goes to the device */
     unsigned fail_stage; /* GM_STAGE_*, 0: none */
     int fail_at;         /* the piece whose fail_stage fails with GM_EINPUT */
     atomic_int wrong, reads, writes;

@@ -37,7 +37,7 @@ struct gm_event {
     double at;
 };
 
-static int until_failure;
+static atomic_int until_failure; /* counted down below 0 */
 static int early;
 
 void gm_late_fail_at(int calls)
@@ -50,10 +50,9 @@ void gm_late_complete_early(int on)
     early = on;
 }
 
-/* One thread makes all calls of the table. */
 static int count_call(const char *what)
 {
-    return until_failure > 0 && --until_failure == 0 ? gm_fail(GM_EDEVICE, "planted failure: %s", what) : GM_OK;
+    return atomic_fetch_sub(&until_failure, 1) == 1 ? gm_fail(GM_EDEVICE, "planted failure: %s", what) : GM_OK;
 }
 
 void gm_late_pause(void)
@@ -130,6 +129,12 @@ static int open_device(int index, int threads, gm_device **device)
 static void close_device(gm_device *device)
 {
     free(device);
+}
+
+static int attach(gm_device *device)
+{
+    (void)device;
+    return count_call("attach");
 }
 
 static int alloc_memory(gm_device *device, size_t bytes, void **out)
@@ -269,6 +274,15 @@ static int event_done(gm_event *e, int *done)
     return count_call("event_done");
 }
 
+static int event_sync(gm_event *e)
+{
+    pthread_mutex_lock(&e->lock);
+    for (int64_t number = e->recorded; e->completed < number && !early;)
+        pthread_cond_wait(&e->changed, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+    return count_call("event_sync");
+}
+
 static int event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     pthread_mutex_lock(&from->lock);
@@ -314,6 +328,7 @@ const gm_device_ops gm_device_late = {
     .count = count_devices,
     .open = open_device,
     .close = close_device,
+    .attach = attach,
     .alloc = alloc_memory,
     .free = free_memory,
     .host_alloc = alloc_memory,
@@ -328,6 +343,7 @@ const gm_device_ops gm_device_late = {
     .event_record = event_record,
     .event_wait = event_wait,
     .event_done = event_done,
+    .event_sync = event_sync,
     .event_seconds = event_seconds,
     .copy_in = enqueue_copy,
     .copy_out = enqueue_copy,

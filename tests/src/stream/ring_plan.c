@@ -18,8 +18,12 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     (void)budget;
     j->asked = bytes;
     int64_t slot = gm_max(bytes / j->unit, 1) * j->unit;
-    *cost = (gm_ring_cost){
-        .slot = slot, .host = j->host, .device = j->device, .pieces = gm_ceil_div(j->total, slot), .slots = 6};
+    *cost = (gm_ring_cost){.slot = slot,
+                           .out = slot / 8,
+                           .host = j->host,
+                           .device = j->device,
+                           .pieces = gm_ceil_div(j->total, slot),
+                           .slots = 6};
 }
 
 static gm_ring_request request_of(job *j)
@@ -31,14 +35,17 @@ static gm_ring_request request_of(job *j)
 /* Bytes of a plan on the host and on the device, added up here. */
 static int holds(const job *j, const gm_ring_plan *plan, const gm_ring_budget *budget)
 {
-    int64_t ring = plan->depth * (plan->slot + GM_ALLOC_OVERHEAD);
-    int64_t host = ring + j->host + plan->reader_bytes + (budget->unified ? j->device : 0);
+    int64_t ring = plan->depth * (plan->slot + GM_ALLOC_OVERHEAD), on_host = ring;
+    if (plan->buffer)
+        on_host = plan->depth * (plan->slot / 8 + GM_ALLOC_OVERHEAD) +
+                  budget->threads * (GM_RING_BUFFERS * plan->buffer + GM_ALLOC_OVERHEAD);
+    int64_t host = on_host + j->host + plan->reader_bytes + (budget->unified ? j->device : 0);
     int64_t device = j->device + (budget->unified ? 0 : ring);
     return plan->host_bytes == host && plan->device_bytes == device && host <= budget->host &&
            device <= budget->device && plan->depth >= 1 && plan->slot % j->unit == 0;
 }
 
-static void test_budgets(void)
+static void test_budgets(int64_t buffer)
 {
     int fits = 1, enough = 1, monotone = 1, made = 0, refused = 0;
     for (int unified = 0; unified <= 1; unified++)
@@ -47,9 +54,15 @@ static void test_budgets(void)
                 int was_made = 0;
                 for (int64_t bytes = 1 << 12; bytes <= 1 << 28; bytes <<= 1) {
                     job j = {.total = 1 << 26, .unit = unit, .host = other, .device = other / 2};
-                    gm_ring_budget budget = {bytes, bytes, unified, 4}, need;
+                    gm_ring_budget budget = {.host = bytes,
+                                             .device = bytes,
+                                             .unified = unified,
+                                             .threads = 4,
+                                             .buffer = buffer},
+                                   need;
                     gm_ring_request request = request_of(&j);
                     gm_ring_plan plan;
+                    request.buffers = buffer > 0;
                     if (gm_ring_plan_make(&request, &budget, &plan, &need)) {
                         fits &= holds(&j, &plan, &budget);
                         was_made = 1;
@@ -70,7 +83,8 @@ static void test_budgets(void)
 static void test_choice(void)
 {
     job j = {.total = 1 << 26, .unit = 4096};
-    gm_ring_budget wide = {INT64_C(1) << 32, INT64_C(1) << 32, 0, 4}, narrow = {1 << 20, INT64_C(1) << 32, 0, 4}, need;
+    gm_ring_budget wide = {.host = INT64_C(1) << 32, .device = INT64_C(1) << 32, .threads = 4}, narrow = wide, need;
+    narrow.host = 1 << 20;
     gm_ring_request request = request_of(&j);
     gm_ring_plan plan;
     tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) && plan.slot == 8 << 20 && plan.depth == 6,
@@ -96,7 +110,7 @@ static void test_exact(void)
     job j = {.total = 1 << 26, .unit = 4096, .host = 500};
     gm_ring_request request = request_of(&j);
     int64_t usual = (8 << 20) + GM_ALLOC_OVERHEAD, least = 4096 + GM_ALLOC_OVERHEAD;
-    gm_ring_budget budget = {500 + (1 << 16) + 4 * usual, INT64_C(1) << 32, 0, 4}, need;
+    gm_ring_budget budget = {.host = 500 + (1 << 16) + 4 * usual, .device = INT64_C(1) << 32, .threads = 4}, need;
     gm_ring_plan plan;
     request.readers = request.readers_least;
     tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.slot == 8 << 20 && plan.depth == 4 &&
@@ -120,7 +134,7 @@ static void test_readers_memory(void)
 {
     job j = {.total = 1 << 26, .unit = 4096};
     gm_ring_request request = request_of(&j);
-    gm_ring_budget budget = {INT64_C(1) << 30, INT64_C(1) << 30, 0, 4}, need;
+    gm_ring_budget budget = {.host = INT64_C(1) << 30, .device = INT64_C(1) << 30, .threads = 4}, need;
     gm_ring_plan plan;
     request.readers = INT64_C(1) << 30;
     tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.reader_bytes == 1 << 27,
@@ -133,7 +147,7 @@ static void test_readers_memory(void)
 static void test_changes(void)
 {
     job j = {.total = 1 << 26, .unit = 4096};
-    gm_ring_budget budget = {64 << 20, 64 << 20, 1, 4}, need;
+    gm_ring_budget budget = {.host = 64 << 20, .device = 64 << 20, .unified = 1, .threads = 4}, need;
     gm_ring_request request = request_of(&j);
     gm_ring_plan plan;
     int good = gm_ring_plan_make(&request, &budget, &plan, &need);
@@ -155,13 +169,41 @@ static void test_readers(void)
            "readers of a piece: no more than threads, units, and shares that are worth a thread");
 }
 
+/* With buffers a slot has little host memory. */
+static void test_buffers(void)
+{
+    job j = {.total = 1 << 26, .unit = 4096};
+    gm_ring_request request = request_of(&j);
+    gm_ring_budget budget = {.host = 1 << 30, .device = INT64_C(1) << 32, .threads = 4, .buffer = 1 << 20}, need;
+    gm_ring_plan plan;
+    request.buffers = 1;
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 1 << 20 && plan.slot == 8 << 20 &&
+               plan.host_bytes < 18 << 20,
+           "buffers as asked for: slots of the usual size take little of the host's memory");
+    budget.host = 16 << 20;
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 512 << 10 && plan.slot == 8 << 20,
+           "smaller ones where they would take more than a quarter");
+    budget.host = 1 << 20;
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 0 && plan.slot < 8 << 20,
+           "none where they would be too small");
+    budget.host = 1 << 30;
+    budget.unified = 1;
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 0,
+           "none where the device addresses host memory");
+    budget.unified = request.buffers = 0;
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 0,
+           "none where the job has no use for them");
+}
+
 int main(void)
 {
-    test_budgets();
+    test_budgets(0);
+    test_budgets(1 << 20);
     test_choice();
     test_exact();
     test_readers_memory();
     test_changes();
     test_readers();
+    test_buffers();
     return tap_done();
 }

@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int opened, closed, pins, frees, until_failure; /* until_failure: calls until one fails; 0: none does */
 
@@ -57,7 +58,17 @@ static int event_seconds(gm_event *from, gm_event *to, double *seconds)
     return fails();
 }
 
+static int copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                   int64_t rows)
+{
+    (void)queue;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((char *)dst + (size_t)i * dst_pitch, (const char *)src + (size_t)i * src_pitch, width);
+    return GM_OK;
+}
+
 static const gm_device_ops ops = {
+    .copy_in = copy_in,
     .host_alloc_pageable = host_alloc_pageable,
     .host_pin = host_pin,
     .host_free = host_free,
@@ -86,6 +97,63 @@ static void test_open(void)
     status = gm_slot_open(&on_host, NULL, &slot);
     tap_ok(status == GM_OK && slot.memory.device == slot.memory.host, "where device memory is host memory, it is one");
     gm_slot_close(&on_host, &slot);
+}
+
+/* With buffers: host memory for what comes back, an event for each thread, and nothing of either is lost. */
+static void test_buffers(void)
+{
+    const gm_stream_setup with = {.ops = &ops, .piece = 64, .buffer = 16, .out = 24, .threads = 3};
+    const int calls = 1 + 3 + 2 * GM_DEVICE_STAGES;
+    char device_memory[64];
+    gm_slot slot = {.index = 0};
+    opened = closed = frees = 0;
+    int status = gm_slot_open(&with, device_memory, &slot);
+    tap_ok(status == GM_OK && !slot.memory.host && slot.memory.out && slot.memory.device == device_memory &&
+               opened == calls,
+           "with buffers a slot has host memory only for what comes back, and an event for each thread");
+    gm_slot_close(&with, &slot);
+    tap_ok(closed == opened && frees == 1, "they are released");
+    for (int call = 1; call <= calls; call++) {
+        opened = closed = 0;
+        until_failure = call;
+        status = gm_slot_open(&with, device_memory, &slot);
+        gm_slot_close(&with, &slot);
+        gm_error_clear();
+        tap_ok(status == GM_EDEVICE && opened == call - 1 && closed == opened, "call %d fails: released", call);
+    }
+    until_failure = 0;
+}
+
+/* Every part of a piece of rows, to the slot or to rows further apart. */
+static void test_copy(void)
+{
+    enum { ROWS = 5, WIDTH = 7, PITCH = 11 };
+    unsigned char from[ROWS * WIDTH], to[ROWS * PITCH], device[ROWS * WIDTH];
+    const gm_stream_setup copying = {.ops = &ops, .piece = sizeof device};
+    gm_slot slot = {.memory.device = device, .piece = {.in = sizeof from}};
+    int wrong = 0, packed_wrong = 0;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        from[i] = (unsigned char)(i + 1);
+    for (int begin = 0; begin < ROWS * WIDTH; begin++)
+        for (int end = begin + 1; end <= ROWS * WIDTH; end++) {
+            memset(to, 0, sizeof to);
+            memset(device, 0, sizeof device);
+            slot.piece.in_place = to;
+            slot.piece.in_width = WIDTH;
+            slot.piece.in_pitch = PITCH;
+            wrong += gm_slot_copy_in(&copying, &slot, begin, end, from + begin, NULL);
+            slot.piece.in_place = NULL;
+            slot.piece.in_pitch = 0;
+            packed_wrong += gm_slot_copy_in(&copying, &slot, begin, end, from + begin, NULL);
+            for (int i = 0; i < ROWS * PITCH; i++) {
+                int at = i / PITCH * WIDTH + i % PITCH, inside = i % PITCH < WIDTH && at >= begin && at < end;
+                wrong += to[i] != (inside ? from[at] : 0);
+            }
+            for (int i = 0; i < ROWS * WIDTH; i++)
+                packed_wrong += device[i] != (i >= begin && i < end ? from[i] : 0);
+        }
+    tap_ok(wrong == 0, "any part of a piece goes to its place in rows with gaps between them, and nothing else");
+    tap_ok(packed_wrong == 0, "and to its place in the slot");
 }
 
 static void test_failures(void)
@@ -149,6 +217,8 @@ int main(void)
 {
     test_open();
     test_failures();
+    test_buffers();
+    test_copy();
     test_stages();
     test_times();
     return tap_done();

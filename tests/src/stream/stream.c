@@ -35,18 +35,17 @@ static int next(void *context, gm_piece *piece, int *more)
     piece->kind = s->next++;
     piece->stages = s->stages;
     piece->readers = piece->kind % 4;
-    piece->bytes = BYTES;
+    piece->bytes = piece->in = BYTES;
+    piece->in_unit = 12;
     return GM_OK;
 }
 
-static int fill(void *context, const gm_piece *piece, gm_share share, void *host)
+static int fill(void *context, const gm_piece *piece, gm_range part, void *to)
 {
     state *s = context;
-    int64_t begin, end;
-    gm_share_cut(share, 0, BYTES / 4, 3, &begin, &end);
-    s->reads += share.index == 0;
-    for (int i = (int)begin; i < end; i++)
-        ((int32_t *)host)[i] = piece->kind + i;
+    s->reads += part.begin == 0;
+    for (int i = (int)(part.begin / 4); i < part.end / 4; i++)
+        ((int32_t *)to)[i - part.begin / 4] = piece->kind + i;
     return fails(s, piece, GM_STAGE_READ);
 }
 
@@ -58,7 +57,7 @@ static int receive(void *context, const gm_piece *piece, void *host)
         s->failures++;
         return GM_OK;
     }
-    int status = fill(context, piece, (gm_share){0, 1}, host);
+    int status = fill(context, piece, (gm_range){0, BYTES}, host);
     return status ? status : fails(s, piece, GM_STAGE_RECEIVE);
 }
 

@@ -40,7 +40,7 @@ static void progress(void *context, int64_t bytes)
     *(int64_t *)context += bytes;
 }
 
-static int open_ring(ring *r, int depth, int threads)
+static int open_ring(ring *r, int depth, int threads, int buffer)
 {
     *r = (ring){0};
     int status = gm_device_late.open(0, 1, &r->device);
@@ -48,6 +48,8 @@ static int open_ring(ring *r, int depth, int threads)
                              .device = r->device,
                              .piece = BYTES,
                              .depth = depth,
+                             .buffer = buffer,
+                             .out = BYTES,
                              .threads = threads,
                              .progress = progress,
                              .progress_context = &r->moved};
@@ -76,31 +78,37 @@ static int run(ring *r, operation *o)
 static void test_all_through(void)
 {
     static const int depths[] = {1, 2, 3, 5, 8, 24}, threads[] = {1, 2, 5, 16};
+    static const int buffers[] = {0, 64, 4 * BYTES};
     for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
-        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-            ring r;
-            int status = open_ring(&r, depths[d], threads[t]), complete = !status;
-            for (int kind = 0; kind <= KINDS && !status; kind += KINDS / 2) { /* several runs of one ring */
-                operation o = {.in_turn = kind};
-                status = run(&r, &o);
-                complete = complete && is_complete(&o);
+        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
+            for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++) {
+                ring r;
+                int status = open_ring(&r, depths[d], threads[t], buffers[b]), complete = !status;
+                for (int kind = 0; kind <= KINDS && !status; kind += KINDS / 2) { /* several runs of one ring */
+                    operation o = {.in_turn = kind, .has_buffers = buffers[b] > 0};
+                    status = run(&r, &o);
+                    complete = complete && is_complete(&o);
+                }
+                close_ring(&r);
+                tap_ok(status == GM_OK && complete,
+                       "%d slots, %d threads, buffers of %d bytes: all pieces complete, once and in order", depths[d],
+                       threads[t], buffers[b]);
             }
-            close_ring(&r);
-            tap_ok(status == GM_OK && complete, "%d slots, %d threads: all pieces complete, once and in order",
-                   depths[d], threads[t]);
-        }
 }
 
 /* A failed run has completed its sends and receives, and the next run of the same ring succeeds. */
 static void test_failure(const char *what, operation o, int code, int depth, int threads)
 {
     ring r;
-    int before = cancels, status = open_ring(&r, depth, threads), exchanged = 0, again = GM_EINTERNAL, complete = 0;
+    int buffer = depth % 2 * 128;
+    o.has_buffers = buffer > 0;
+    int before = cancels, status = open_ring(&r, depth, threads, buffer), exchanged = 0, again = GM_EINTERNAL,
+        complete = 0;
     if (!status) {
         status = run(&r, &o);
         exchanged = has_exchanged_all(&o) && cancels == before + (code != GM_EPEER);
         gm_error_clear();
-        operation second = {.in_turn = 0};
+        operation second = {.has_buffers = buffer > 0};
         again = run(&r, &second);
         complete = is_complete(&second);
     }
@@ -143,11 +151,11 @@ static void test_failures(void)
  * with those that it has. */
 static void test_device(void)
 {
-    for (int call = 1; call < 1500; call = call < 70 ? call + 4 : call + 97) {
+    for (int call = 1; call < 1500; call = call < 70 ? call + 3 : call + 97) {
         ring r;
-        operation o = {.in_turn = 0};
+        operation o = {.has_buffers = call % 2};
         gm_late_fail_at(call);
-        int status = open_ring(&r, 4, 3), opened = !status;
+        int status = open_ring(&r, 4, 3, call % 2 * 128), opened = !status;
         if (opened) {
             gm_late_fail_at(call > 2 * PANELS ? call : 2 * PANELS); /* not the events of the program itself */
             status = run(&r, &o);
@@ -170,7 +178,7 @@ static void test_signal(void)
     for (int depth = 1; depth < 9; depth += 3) {
         ring r;
         operation o = {.in_turn = 0};
-        int status = open_ring(&r, depth, 3);
+        int status = open_ring(&r, depth, 3, 0);
         if (!status)
             status = run(&r, &o);
         close_ring(&r);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { JOBS = 100 };
+enum { JOBS = 100, THREADS = 64 };
 
 static int creations_left = -1; /* until pthread_create() fails; -1: it does not */
 
@@ -29,22 +29,26 @@ typedef struct record {
     atomic_int calls[JOBS], done;
     int order[JOBS], ordered; /* for a pool of one thread */
     atomic_int running, most_running;
-    atomic_int unblocked; /* calls in which a signal could arrive */
+    atomic_int is_used[THREADS], shared; /* numbers of threads; calls by two threads of the same number */
+    atomic_int unblocked;                /* calls in which a signal could arrive */
 } record;
 
-static void note(void *context, int job)
+static void note(void *context, int thread, int job)
 {
     record *r = context;
+    if (atomic_exchange(&r->is_used[thread], 1))
+        r->shared++;
     r->calls[job]++;
     r->done++;
+    r->is_used[thread] = 0;
 }
 
-static void note_order(void *context, int job)
+static void note_order(void *context, int thread, int job)
 {
     record *r = context;
     if (r->ordered < JOBS)
         r->order[r->ordered++] = job;
-    note(context, job);
+    note(context, thread, job);
 }
 
 static void nap(long nanoseconds)
@@ -101,12 +105,13 @@ static void test_small_queue(void)
             nap(10000);
     }
     gm_workers_close(workers);
-    tap_ok(status == GM_OK && counts_are(&r, JOBS, 3), "a queue of two entries carries %d jobs", JOBS);
+    tap_ok(status == GM_OK && counts_are(&r, JOBS, 3) && !r.shared, "a queue of two entries carries %d jobs", JOBS);
 }
 
 /* Returns only when as many calls run as the pool has threads, or after ten seconds. */
-static void meet(void *context, int threads)
+static void meet(void *context, int thread, int threads)
 {
+    (void)thread;
     record *r = context;
     int running = ++r->running, most = r->most_running;
     while (running > most && !atomic_compare_exchange_weak(&r->most_running, &most, running))
@@ -127,13 +132,13 @@ static void test_concurrency(void)
     tap_ok(status == GM_OK && r.most_running == 6, "six threads run the calls of one job at the same time");
 }
 
-static void note_mask(void *context, int job)
+static void note_mask(void *context, int thread, int job)
 {
     record *r = context;
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     r->unblocked += !sigismember(&mask, SIGTERM) || !sigismember(&mask, SIGINT) || !sigismember(&mask, SIGUSR2);
-    note(context, job);
+    note(context, thread, job);
 }
 
 static void test_signals(void)

@@ -1,0 +1,73 @@
+#include "src/stream/lane.h"
+
+int gm_lane_open(const gm_stream_setup *setup, gm_lane *lane)
+{
+    const gm_device_ops *ops = setup->ops;
+    void *memory = NULL;
+    int status = ops->host_alloc_pageable(setup->device, (size_t)(GM_RING_BUFFERS * setup->buffer), &memory);
+    lane->memory = memory;
+    if (!status)
+        status = ops->queue_open(setup->device, &lane->queue);
+    for (int i = 0; i < GM_RING_BUFFERS && !status; i++) {
+        status = ops->event_open(setup->device, &lane->buffer[i].begin);
+        if (!status)
+            status = ops->event_open(setup->device, &lane->buffer[i].end);
+    }
+    return status;
+}
+
+void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane)
+{
+    const gm_device_ops *ops = setup->ops;
+    if (lane->queue) {
+        ops->queue_sync(lane->queue); /* after a failure copies may be under way */
+        ops->queue_close(lane->queue);
+    }
+    for (int i = 0; i < GM_RING_BUFFERS; i++) {
+        if (lane->buffer[i].begin)
+            ops->event_close(lane->buffer[i].begin);
+        if (lane->buffer[i].end)
+            ops->event_close(lane->buffer[i].end);
+    }
+    ops->host_free(setup->device, lane->memory);
+    *lane = (gm_lane){0};
+}
+
+int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, gm_event *origin, gm_span *span)
+{
+    const gm_device_ops *ops = setup->ops;
+    *span = (gm_span){0, 0};
+    if (!lane->buffer[at].is_copied)
+        return GM_OK;
+    lane->buffer[at].is_copied = 0;
+    int status = ops->event_sync(lane->buffer[at].end);
+    if (!status)
+        status = ops->event_seconds(origin, lane->buffer[at].begin, &span->begin);
+    return status ? status : ops->event_seconds(origin, lane->buffer[at].end, &span->end);
+}
+
+int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, void **buffer, gm_span *span)
+{
+    int status = GM_OK;
+    *span = (gm_span){0, 0};
+    *buffer = lane->memory + lane->next * setup->buffer;
+    if (!lane->attached) {
+        status = setup->ops->attach(setup->device);
+        setup->ops->host_pin(setup->device, lane->memory);
+        lane->attached = !status;
+    }
+    return status ? status : gm_lane_settle(setup, lane, lane->next, origin, span);
+}
+
+int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, int64_t begin, int64_t end)
+{
+    const gm_device_ops *ops = setup->ops;
+    int at = lane->next, status = ops->event_record(lane->buffer[at].begin, lane->queue);
+    if (!status)
+        status = gm_slot_copy_in(setup, slot, begin, end, lane->memory + at * setup->buffer, lane->queue);
+    if (!status)
+        status = ops->event_record(lane->buffer[at].end, lane->queue);
+    lane->buffer[at].is_copied = !status;
+    lane->next = (at + 1) % GM_RING_BUFFERS;
+    return status;
+}

@@ -1,0 +1,102 @@
+/* I/O threads that read in steps and copy each step to the device themselves, on a device that is slow, works in queues
+ * of its own and does not address host memory: the same results as on the processor, whatever the size of a step. */
+#include "tests/src/command.h"
+#include "tests/src/slow_device.h"
+#include "tests/tap.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static gm_ranks ranks;
+static char folder[] = "/tmp/gpumem-buffers-XXXXXX";
+static int64_t device_memory;
+
+static void use_slow_device(gm_job *job)
+{
+    job->ops = slow_device_ops(job->ops);
+    gm_memory_set_cap(GM_DEVICE, device_memory);
+}
+
+/* Are the elements of these datasets of two files the same? */
+static int is_same(const char *datasets, const char *a, const char *b)
+{
+    char names[64], *save = NULL;
+    int status = GM_OK;
+    snprintf(names, sizeof names, "%s", datasets);
+    for (char *name = strtok_r(names, " ", &save); name && !status; name = strtok_r(NULL, " ", &save))
+        status = command_run_all(&ranks, NULL, "compare %s:%s %s:%s", a, name, b, name);
+    return status == GM_OK;
+}
+
+/* words: the operation, its input and options; datasets: of the output. */
+static void check(const char *words, const char *datasets)
+{
+    static const char *const buffers[] = {"0", "64K", "128K", "1M"};
+    int status = command_run_all(&ranks, NULL, "%s -o %s/expected.h5 --force --no-sync", words, folder);
+    tap_ok(status == GM_OK, "%s", words);
+    char expected[128], found[128];
+    snprintf(expected, sizeof expected, "%s/expected.h5", folder);
+    snprintf(found, sizeof found, "%s/found.h5", folder);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers && !status; i++)
+        for (int megabytes = 512; megabytes >= 16 && !status; megabytes /= 32) {
+            device_memory = (int64_t)megabytes << 20;
+            status = command_run_all(&ranks, use_slow_device, "%s -o %s --force --no-sync --threads 3 --buffer %s",
+                                     words, found, buffers[i]);
+            tap_ok(status == GM_OK && is_same(datasets, expected, found), "--buffer %s, %d MiB of device memory",
+                   buffers[i], megabytes);
+        }
+    if (status) {
+        gm_error error;
+        gm_error_get(&error);
+        tap_diag("%s", error.text);
+    }
+}
+
+int main(void)
+{
+    char words[512];
+    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder))
+        return 1;
+    gm_log_setup(0, GM_QUIET);
+    int status = command_run_all(&ranks, NULL, "gen stack %s/s.h5 --frames 21 --height 301 --width 257 --no-sync",
+                                 folder);
+    if (!status)
+        status = command_run_all(&ranks, NULL, "gen matrices %s/m.h5 --rows 700 --inner 900 --columns 500 --no-sync",
+                                 folder);
+    if (!status)
+        status = command_run_all(&ranks, NULL, "gen matrices %s/t.h5 --rows 600 --inner 600 --columns 600 --no-sync",
+                                 folder);
+    tap_ok(status == GM_OK, "inputs are made");
+    static const struct {
+        const char *words, *datasets;
+    } cases[] = {
+        {"reduce %s/s.h5 --axis frame --stat min,max,sum,var", "min max sum var"},
+        {"reduce %s/s.h5 --axis pixel --stat min,max,sum,argmax", "min max sum argmax"},
+        {"reduce %s/s.h5 --axis 1 --stat sum,mean", "sum mean"},
+        {"normalize %s/s.h5 --piece 300K", "images"},
+        {"normalize %s/s.h5 --per frame --method zscore", "images"},
+        {"normalize %s/s.h5 --per pixel --piece 200000", "images"},
+        {"normalize %s/s.h5:images[3:17,11:300,5:250] --method percentile", "images"},
+        {"flip %s/s.h5 --axis 0", "images"},
+        {"flip %s/s.h5 --axis 2 --piece 900000", "images"},
+        {"transpose %s/s.h5 --axes 0,2", "images"},
+        {"matmul %s/m.h5 --piece 400000", "C"},
+        {"matmul %s/t.h5 --precision fp64 --transpose ab --piece 300000", "C"},
+        {"matmul %s/m.h5 --precision exact --piece 400000", "C"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && !status; i++) {
+        snprintf(words, sizeof words, cases[i].words, folder);
+        check(words, cases[i].datasets);
+    }
+    snprintf(words, sizeof words, "rm -r %s", folder);
+    int code = tap_done();
+    if (system(words))
+        code = 1;
+    gm_ranks_end_all();
+    return code;
+}
