@@ -2,6 +2,7 @@
 
 #include "base/stop.h"
 #include "base/text/escape.h"
+#include "mpi/launcher.h"
 #include "mpi/mpi_check.h"
 #include "mpi/wait.h"
 
@@ -9,25 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int gm_ranks_peek(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = getenv(names[i]);
-        if (value)
-            return atoi(value);
-    }
-    return 0;
-}
-
-/* Did a launcher start this process? A batch script of Slurm has SLURM_PROCID as well. */
-static int is_launched(void)
-{
-    return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
-}
-
-/* Open MPI starts a daemon for such a process, and looks for networks, unless it is told that the process stays alone.
- * Settings of the user remain. */
+/* For a process that no launcher started Open MPI starts a daemon and looks for networks, unless it is told that the
+ * process stays alone. Settings of the user remain. */
 static void start_alone(void)
 {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
@@ -65,9 +49,9 @@ int gm_ranks_start_all(gm_ranks *ranks)
 {
     memset(ranks, 0, sizeof *ranks);
     int provided;
-    if (!is_launched())
+    if (!gm_launcher_is_there())
         start_alone();
-    gm_stop_set_immediate(1, gm_ranks_peek() == 0);
+    gm_stop_set_immediate(1, gm_launcher_rank() == 0);
     int status = gm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     gm_stop_set_immediate(0, 0);
     if (status)

@@ -17,10 +17,6 @@ typedef struct gm_ranks {
     char host[GM_HOST_MAX];     /* escaped: fit for messages, tables and JSON */
 } gm_ranks;
 
-/* The rank according to the launcher's environment, before MPI is started; 0 without a launcher. For --help and
- * --version. */
-int gm_ranks_peek(void);
-
 /* Starts MPI and fills *ranks. Collective. GM_EMPI on failure. */
 int gm_ranks_start_all(gm_ranks *ranks);
 

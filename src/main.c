@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "io/describe/describe.h"
 #include "io/worker.h"
+#include "mpi/launcher.h"
 #include "src/operation.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static void print_error(void)
 /* --help and --version, which need no MPI; under a launcher they print once. Returns the exit code. */
 static int answer(const gm_options *options)
 {
-    if (gm_ranks_peek() != 0)
+    if (gm_launcher_rank() != 0)
         return GM_OK;
     if (options->help)
         gm_options_help(stdout, options->operation);

@@ -10,6 +10,7 @@ GM_TESTS = \
 	tests/mpi/agree.np3 \
 	tests/mpi/bind \
 	tests/mpi/numa \
+	tests/mpi/launcher \
 	tests/io/read/chunks \
 	tests/io/read/chunk_faults \
 	tests/io/box \
@@ -187,6 +188,7 @@ tests_mpi_agree_np3_SOURCES = tests/mpi/agree.c
 tests_mpi_bind_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CPPFLAGS)
 tests_mpi_bind_SOURCES = tests/mpi/bind.c
 tests_mpi_numa_SOURCES = tests/mpi/numa.c
+tests_mpi_launcher_SOURCES = tests/mpi/launcher.c
 tests_kernels_blas_once_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS)
 tests_kernels_blas_once_SOURCES = tests/kernels/blas_once.c
 tests_mpi_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)

@@ -1,0 +1,59 @@
+#include "mpi/launcher.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int is_set(const char *name)
+{
+    return getenv(name) != NULL;
+}
+
+/* The number that a variable holds, and nothing else; -1 without one. */
+static long number_of(const char *name)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    if (!text || *text < '0' || *text > '9')
+        return -1;
+    long value = strtol(text, &end, 10);
+    return *end || value > INT_MAX ? -1 : value;
+}
+
+int gm_launcher_is_there(void)
+{
+    return is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK") || is_set("PMI_RANK");
+}
+
+int gm_launcher_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value)
+            return atoi(value);
+    }
+    return 0;
+}
+
+/* Is this process a task of srun? What mpirun starts under Slurm has the variables of mpirun's daemon, which is one:
+ * they are the process's own if srun serves it as PMIx server, or if its number and count of tasks are those of PMI. */
+static int is_task(void)
+{
+    const char *space = getenv("PMIX_NAMESPACE");
+    if (space)
+        return strncmp(space, "slurm.", 6) == 0;
+    return number_of("PMI_RANK") >= 0 && number_of("PMI_RANK") == number_of("SLURM_PROCID") &&
+           number_of("PMI_SIZE") >= 1 && number_of("PMI_SIZE") == number_of("SLURM_STEP_NUM_TASKS");
+}
+
+int gm_launcher_local_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"};
+    if (!gm_launcher_is_there())
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_set(names[i]))
+            return (int)number_of(names[i]);
+    return is_task() ? (int)number_of("SLURM_LOCALID") : -1;
+}
