@@ -11,6 +11,7 @@ GM_TESTS = \
 	tests/mpi/bind \
 	tests/mpi/numa \
 	tests/mpi/launcher \
+	tests/kernels/sight \
 	tests/io/read/chunks \
 	tests/io/read/chunk_faults \
 	tests/io/box \
@@ -189,6 +190,7 @@ tests_mpi_bind_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CPPFLAGS)
 tests_mpi_bind_SOURCES = tests/mpi/bind.c
 tests_mpi_numa_SOURCES = tests/mpi/numa.c
 tests_mpi_launcher_SOURCES = tests/mpi/launcher.c
+tests_kernels_sight_SOURCES = tests/kernels/sight.c
 tests_kernels_blas_once_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS)
 tests_kernels_blas_once_SOURCES = tests/kernels/blas_once.c
 tests_mpi_empty_mpi_CPPFLAGS = $(MPI_CPPFLAGS)
