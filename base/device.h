@@ -52,9 +52,22 @@ typedef struct gm_device_info {
     double fp32_limit, fp64_limit; /* flop/s computed from clocks and units; 0: unknown */
 } gm_device_info;
 
+/* In place of a rank's number on its host: it is not known; all devices are wanted. */
+enum { GM_LOCAL_UNKNOWN = -1, GM_LOCAL_ALL = -2 };
+
 typedef struct gm_device_ops {
     const char *kind; /* "cpu", "cuda" */
     int unified;      /* device memory is host memory: the program may pass host pointers and skip copies */
+
+    /* Of a kind of device that takes long to start; NULL for others. What opens devices later finds the same failures,
+     * without these calls as well.
+     * narrow: of the devices of this host only that of the rank of this number on it, local_rank modulo their count,
+     * comes in this process's sight, if it is certain which one that is. Before any other entry is called, on the only
+     * thread of the process: the environment changes.
+     * start: does beforehand what takes long in count and in open of that device (GM_LOCAL_ALL: of each device in
+     * sight; GM_LOCAL_UNKNOWN: of the only one). On any thread, but beside no call of another entry. */
+    void (*narrow)(int local_rank);
+    void (*start)(int local_rank);
 
     /* Number of devices of this kind in this process's sight; 0 without driver or device (no error, no message). */
     int (*count)(int *count);

@@ -4,6 +4,11 @@
 
 #include "kernels/device_cuda.h"
 #include "kernels/matmul/calls.h"
+#include "kernels/sight.h"
+
+static const char variable[] = "CUDA_VISIBLE_DEVICES";
+static gm_sight_entry only;    /* the entry that narrow has set; empty: none */
+static int only_position = -1; /* its place in the list before */
 
 static cudaError_t count_devices(int *count)
 {
@@ -21,13 +26,55 @@ static int cuda_count(int *count)
     return GM_OK;
 }
 
+/* Of a list that a user or a batch system has set one entry; without a list a number, but not in a job: CUDA's numbers
+ * begin at 0 in what the batch system has given to it. */
+static void cuda_narrow(int local_rank)
+{
+    const char *visible = getenv(variable);
+    if (visible == NULL && gm_sight_is_job())
+        return;
+    if (gm_sight_choose(visible, gm_sight_count(""), local_rank, only, &only_position))
+        setenv(variable, only, 1);
+    else
+        only[0] = '\0';
+}
+
+/* cudaFree() makes the context; the check of the code loads what all kernels need. */
+static void start_device(int index)
+{
+    if (cudaSetDevice(index) != cudaSuccess || cudaFree(NULL) != cudaSuccess || gm_cuda_code_check() != 0)
+        cudaGetLastError();
+}
+
+static void cuda_start(int local_rank)
+{
+    int count;
+    count_devices(&count);
+    for (int i = 0; i < count; i++)
+        if (local_rank == GM_LOCAL_ALL || count == 1 || (local_rank >= 0 && i == local_rank % count))
+            start_device(i);
+}
+
+/* As in nvidia-smi, if that is known. */
+static int number_of(int index)
+{
+    int is_uuid = only[0] == 'G';
+    return is_uuid ? only_position : gm_sight_number(getenv(variable), index);
+}
+
 static const char *cuda_absence(void)
 {
+    static char narrowed[GM_SIGHT_MAX + 128];
     int count, version = 0;
     cudaError_t error = count_devices(&count);
     /* Without a driver the runtime says that its version is insufficient; the version is then 0. */
     if (error == cudaErrorInsufficientDriver && (cudaDriverGetVersion(&version) != cudaSuccess || version == 0))
         return "no NVIDIA driver is installed";
+    if (error != cudaSuccess && only[0] != '\0') {
+        snprintf(narrowed, sizeof narrowed, "%s; this rank has GPU %s alone in sight (%s)", cudaGetErrorString(error),
+                 only, variable);
+        return narrowed;
+    }
     if (error != cudaSuccess)
         return cudaGetErrorString(error);
     return count > 0 ? NULL : "no CUDA device is visible";
@@ -57,6 +104,7 @@ static int cuda_open(int index, int threads, gm_device **out)
     if (device == NULL)
         return gm_fail(GM_EDEVICE, "no memory for a device");
     device->index = index;
+    device->number = number_of(index);
     device->memory.account = GM_DEVICE;
     device->pinned.account = GM_HOST;
     status = gm_cuda_check(device, cudaGetDeviceProperties(&properties, index), "reading its properties");
@@ -64,6 +112,7 @@ static int cuda_open(int index, int threads, gm_device **out)
         goto out;
     snprintf(device->name, sizeof device->name, "%s", properties.name);
     device->pitch_max = properties.memPitch;
+    device->uuid = properties.uuid;
     status = gm_cuda_check(device, cudaSetDevice(index), "opening");
     if (status != GM_OK)
         goto out;
@@ -113,6 +162,8 @@ static const gm_product *cuda_product(gm_device *device, gm_precision precision)
 const gm_device_ops gm_device_cuda = {
     .kind = "cuda",
     .unified = 0,
+    .narrow = cuda_narrow,
+    .start = cuda_start,
     .count = cuda_count,
     .absence = cuda_absence,
     .open = cuda_open,

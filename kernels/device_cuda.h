@@ -8,8 +8,10 @@
 #include "kernels/ledger.h"
 
 struct gm_device {
-    int index;
+    int index;  /* CUDA's, in this process */
+    int number; /* a person's */
     char name[256];
+    cudaUUID_t uuid;
     size_t pitch_max; /* bytes, of a copy of rows */
     gm_ledger memory, pinned;
     struct gm_cuda_pages *pages; /* host memory of pages_cuda.c */

@@ -82,13 +82,9 @@ static void describe_speeds(const gm_device *device, gm_device_info *info)
 
 int gm_cuda_describe(gm_device *device, gm_device_info *info)
 {
-    struct cudaDeviceProp properties;
     size_t free_bytes, total_bytes;
     memset(info, 0, sizeof *info);
-    int status = gm_cuda_check(device, cudaGetDeviceProperties(&properties, device->index), "reading its properties");
-    if (status != GM_OK)
-        return status;
-    status = gm_cuda_check(device, cudaMemGetInfo(&free_bytes, &total_bytes), "reading its memory size");
+    int status = gm_cuda_check(device, cudaMemGetInfo(&free_bytes, &total_bytes), "reading its memory size");
     if (status != GM_OK)
         return status;
     status = gm_cuda_check(device, cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, device->index),
@@ -100,7 +96,7 @@ int gm_cuda_describe(gm_device *device, gm_device_info *info)
     }
     snprintf(info->kind, sizeof info->kind, "cuda");
     snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, device->name);
-    format_uuid(&properties.uuid, info->uuid);
+    format_uuid(&device->uuid, info->uuid);
     info->memory_total = (int64_t)total_bytes;
     info->memory_free = (int64_t)free_bytes;
     info->numa_node = (int)find_property(info->pci, "numa_node", -1);

@@ -11,7 +11,7 @@ static int fail_alloc(const gm_device *device, cudaError_t error, size_t bytes)
     if (error != cudaErrorMemoryAllocation || cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
         return gm_cuda_check(device, error, "allocating memory");
     cudaGetLastError();
-    return gm_fail(GM_EDEVICE, "GPU %d (%s): out of memory: %s asked for, %s of %s free", device->index, device->name,
+    return gm_fail(GM_EDEVICE, "GPU %d (%s): out of memory: %s asked for, %s of %s free", device->number, device->name,
                    gm_size_format((int64_t)bytes, asked), gm_size_format((int64_t)free_bytes, left),
                    gm_size_format((int64_t)total_bytes, whole));
 }

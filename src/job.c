@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "kernels/kernels.h"
+#include "mpi/launcher.h"
 #include "src/budget.h"
 
 #include <string.h>
@@ -13,6 +14,23 @@ enum { MANY_PROCESSORS = 8 }; /* of which one less for I/O costs less than one t
 int gm_job_agree_all(const gm_job *job, int status)
 {
     return gm_agree_all(job->ranks, status);
+}
+
+static int is_wanted(const char *wanted, const gm_device_ops *ops)
+{
+    return strcmp(wanted, "auto") == 0 || strcmp(wanted, ops->kind) == 0;
+}
+
+void gm_job_start_device(gm_job *job, gm_device_need need)
+{
+    const gm_device_ops *ops = NULL;
+    for (int i = 0; gm_device_kinds[i] && !ops; i++)
+        if (gm_device_kinds[i]->start && is_wanted(job->options->device, gm_device_kinds[i]))
+            ops = gm_device_kinds[i];
+    if (need == GM_DEVICE_ANY)
+        gm_early_begin(&job->early, ops, gm_launcher_local_rank());
+    else if (need == GM_DEVICE_EACH)
+        gm_early_begin(&job->early, ops, GM_LOCAL_ALL);
 }
 
 static int count_of(const gm_device_ops *ops, int *count)
@@ -29,7 +47,7 @@ static int choose_kind_all(gm_job *job, int cpu_only)
     job->ops = NULL;
     for (int i = 0; gm_device_kinds[i] && !job->ops; i++) {
         const gm_device_ops *ops = gm_device_kinds[i];
-        if (strcmp(wanted, "auto") != 0 && strcmp(wanted, ops->kind) != 0)
+        if (!is_wanted(wanted, ops))
             continue;
         int count;
         int status = gm_job_agree_all(job, count_of(ops, &count));

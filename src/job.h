@@ -8,6 +8,7 @@
 #include "src/options.h"
 #include "src/rates/rates.h"
 #include "src/report.h"
+#include "src/start/early.h"
 #include "src/stream/ring_plan.h"
 
 typedef struct gm_job {
@@ -18,6 +19,7 @@ typedef struct gm_job {
     gm_binding binding;
     int threads;              /* processor threads of this rank */
     const gm_device_ops *ops; /* NULL for an operation that needs no device */
+    gm_early early;           /* the start of the device before it is opened */
     gm_device *device;
     gm_device_info info;
     int sharers;    /* ranks that share this device, this one included */
@@ -28,8 +30,16 @@ typedef struct gm_job {
 /* Agreement on a status, short for gm_agree_all(). Collective. */
 int gm_job_agree_all(const gm_job *job, int status);
 
-/* Opens the device that --device and --threads ask for and sets the caps of the memory accounts (--host-memory,
- * --device-memory). Collective. */
+/* The device of an operation: that of --device, the processor whatever --device says, every device in sight, or
+ * none. */
+typedef enum gm_device_need { GM_DEVICE_ANY, GM_DEVICE_CPU, GM_DEVICE_EACH, GM_DEVICE_NONE } gm_device_need;
+
+/* Begins what takes long in the start of a device, of the first kind that --device asks for. No failure: the device is
+ * opened in any case later. Before MPI and any thread have started. */
+void gm_job_start_device(gm_job *job, gm_device_need need);
+
+/* Opens the device that --device and --threads ask for, once its start has ended (gm_early_wait), and sets the caps of
+ * the memory accounts (--host-memory, --device-memory). Collective. */
 int gm_job_open_device_all(gm_job *job, int cpu_only);
 void gm_job_close_device(gm_job *job);
 

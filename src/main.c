@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static void print_error(void)
 {
@@ -37,15 +38,11 @@ static int answer(const gm_options *options)
 
 static int run_all(gm_job *job, double started)
 {
-    gm_device_need need = gm_operation_device(job->options->operation);
     int status = gm_report_open_all(job);
     if (status)
         return status;
-    if (need != GM_DEVICE_NONE)
-        status = gm_job_open_device_all(job, need == GM_DEVICE_CPU);
     job->report.init_s = gm_clock() - started;
-    if (!status)
-        status = gm_operation_run_all(job);
+    status = gm_operation_run_all(job);
     gm_stop_end();
     if (!job->options->report)
         return status;
@@ -81,13 +78,6 @@ int main(int argc, char **argv)
     }
 
     gm_ranks ranks;
-    gm_hdf5_start();
-    gm_worker_start();
-    int status = gm_ranks_start_all(&ranks);
-    if (!status) {
-        gm_log_setup(ranks.rank == 0, options.quiet ? GM_QUIET : options.verbose ? GM_VERBOSE : GM_NORMAL);
-        status = gm_agree_all(&ranks, parsed);
-    }
     gm_job job = {.argc = argc,
                   .argv = argv,
                   .options = &options,
@@ -95,6 +85,17 @@ int main(int argc, char **argv)
                   .threads = 1,
                   .sharers = 1,
                   .report = {.started = (double)time(NULL)}};
+    gm_hdf5_start();
+    gm_worker_start(); /* a process with threads, or with a device, should not fork */
+    if (!parsed)
+        gm_job_start_device(&job, gm_operation_device(&options));
+    double from = gm_clock();
+    int status = gm_ranks_start_all(&ranks);
+    job.report.start.mpi = gm_clock() - from;
+    if (!status) {
+        gm_log_setup(ranks.rank == 0, options.quiet ? GM_QUIET : options.verbose ? GM_VERBOSE : GM_NORMAL);
+        status = gm_agree_all(&ranks, parsed);
+    }
     if (!status)
         status = run_all(&job, started);
     if (status > GM_DIFFER && ranks.rank == 0)
@@ -104,5 +105,9 @@ int main(int argc, char **argv)
     gm_worker_stop();
     gm_ranks_end_all();
     free(words);
+    if (gm_early_end(&job.early)) { /* after a failure */
+        fflush(NULL);
+        _exit(status);
+    }
     return status;
 }

@@ -29,9 +29,11 @@ static const struct {
 #undef GM_OPERATION
 };
 
-gm_device_need gm_operation_device(int operation)
+gm_device_need gm_operation_device(const gm_options *options)
 {
-    return operations[operation].device;
+    gm_device_need need = operations[options->operation].device;
+    int of_file = options->operand_count > 0 || options->leftovers;
+    return need == GM_DEVICE_EACH && of_file ? GM_DEVICE_NONE : need;
 }
 
 /* An operation with the frame's own members in the place of those that it leaves out. */
@@ -84,6 +86,42 @@ static int share_all_sources_all(const gm_run *run)
     return status;
 }
 
+/* What rank 0 does while the device starts. */
+static int describe_case(gm_run *run)
+{
+    if (!run->operation->describe || run->job->ranks->rank != 0)
+        return GM_OK;
+    double from = gm_clock();
+    int status = run->operation->describe(run);
+    if (!status)
+        status = check_report(run);
+    run->job->report.start.describe = gm_clock() - from;
+    return status;
+}
+
+/* The device, unless the caller has opened one. Each rank waits for its own first, which leaves the processor to it:
+ * a wait for other ranks does not. Collective. */
+static int open_device_all(gm_run *run, int status)
+{
+    gm_job *job = run->job;
+    gm_device_need need = gm_operation_device(job->options);
+    int opens = !job->device && (need == GM_DEVICE_ANY || need == GM_DEVICE_CPU), began = job->early.ops != NULL;
+    double from = gm_clock(), opening;
+    if (!status)
+        status = gm_early_wait(&job->early);
+    status = gm_job_agree_all(job, status);
+    opening = gm_clock();
+    if (!status && opens)
+        status = gm_job_open_device_all(job, need == GM_DEVICE_CPU);
+    gm_start_times *start = &job->report.start;
+    start->wait = gm_clock() - from;
+    start->device = gm_clock() - opening + (began ? job->early.seconds : 0);
+    job->report.init_s += start->wait;
+    run->pool.ops = job->ops;
+    run->pool.device = job->device;
+    return status;
+}
+
 static int describe_all(gm_run *run)
 {
     const gm_job *job = run->job;
@@ -91,10 +129,11 @@ static int describe_all(gm_run *run)
     if (status)
         return status;
     gm_identity_want_stamps(job->ranks->hosts > 1);
-    if (run->operation->describe && job->ranks->rank == 0)
-        status = run->operation->describe(run);
-    if (!status && run->operation->describe && job->ranks->rank == 0)
-        status = check_report(run);
+    status = open_device_all(run, describe_case(run));
+    if (status)
+        return status;
+    if (run->operation->suit && job->ranks->rank == 0)
+        status = run->operation->suit(run);
     status = gm_job_agree_all(job, status);
     if (!status)
         status = gm_job_agree_all(job, gm_broadcast_all(&run->shape, sizeof run->shape));
@@ -309,12 +348,18 @@ static int look_all(gm_run *run, double *ended)
 int gm_operation_run_all(gm_job *job)
 {
     const gm_operation o = complete(job->options->operation);
-    gm_run run = {.job = job, .operation = &o, .pool = {.ops = job->ops, .device = job->device}};
-    double from = gm_clock(), ended = 0;
+    gm_run run = {.job = job, .operation = &o};
+    gm_start_times *start = &job->report.start;
+    double from = gm_clock(), ended = 0, planning;
     int status = describe_all(&run);
+    from += start->wait; /* is no work */
+    planning = gm_clock();
     if (!status && o.plan)
         status = plan_all(&run);
+    start->plan = gm_clock() - planning;
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
+    gm_detail("start: MPI %.3f s, device %.3f s, wait for it %.3f s; describing %.3f s, planning %.3f s", start->mpi,
+              start->device, start->wait, start->describe, start->plan);
     if (!status && job->options->plan)
         status = show_plan_all(&run);
     else if (!status)

@@ -1,6 +1,7 @@
 /* operation.h - the frame of an operation: the order in which every operation goes through its stages.
  *
- *   describe    rank 0   command line and files -> case, inputs, output
+ *   describe    rank 0   command line and files -> case, inputs, output; the device starts meanwhile
+ *   suit        rank 0   can the device do the case?
  *   plan        each     case and budget -> pieces, slots, memory; --plan prints it and ends here
  *   prepare     each     readers and memory, while a thread of rank 0 creates the output
  *   run_all     together the work
@@ -26,9 +27,13 @@ typedef struct gm_operation {
     /* map: the element of the first input that a piece begins with; NULL: its own first one */
     int64_t (*source)(const gm_run *run, const gm_piece *piece);
 
-    /* Rank 0. Calls gm_run_describe_input() and gm_run_describe_output(), fills in the case. GM_EUSAGE, GM_EINPUT,
-     * GM_EOUTPUT. */
+    /* Rank 0, without the device, which may not be open yet. Calls gm_run_describe_input() and
+     * gm_run_describe_output(), fills in the case. GM_EUSAGE, GM_EINPUT, GM_EOUTPUT. */
     int (*describe)(gm_run *run);
+
+    /* Rank 0, after describe, with the device open: completes the case by what it knows of the device. GM_EDEVICE,
+     * GM_EUSAGE: the device cannot do it. */
+    int (*suit)(gm_run *run);
 
     /* Plans this rank's work within the budget and fills in run->ring. Pure but for run: may be called again, with
      * other budgets. GM_EDEVICE without a message, and the budget that it needs, when this one does not do. Not
@@ -56,10 +61,8 @@ typedef struct gm_operation {
     void (*release)(gm_run *run);
 } gm_operation;
 
-typedef enum gm_device_need { GM_DEVICE_ANY, GM_DEVICE_CPU, GM_DEVICE_NONE } gm_device_need;
-
-/* The device of an operation: that of --device, the processor whatever --device says, or none. */
-gm_device_need gm_operation_device(int operation);
+/* The device that these options need. */
+gm_device_need gm_operation_device(const gm_options *options);
 
 /* Plans the work within what all ranks may still allocate, which becomes run->budget, and keeps what the plan counts
  * from allocations that can do without (gm_memory_set_optional). GM_EDEVICE when that is too little: the message names

@@ -127,6 +127,12 @@ static json_t *devices(const rank_record *all, int size)
     return list;
 }
 
+static json_t *start_of(const gm_start_times *start)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "mpi", start->mpi, "device", start->device, "wait", start->wait,
+                     "describe", start->describe, "plan", start->plan);
+}
+
 static void set_owned(json_t *root, const char *key, json_t **value)
 {
     if (*value)
@@ -163,6 +169,7 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
     set_owned(root, "output", &r->output);
     json_object_set_new(root, "options", gm_report_options(job));
     set_owned(root, "plan", &r->plan);
+    json_object_set_new(root, "start", start_of(&r->start));
     json_object_set_new(root, "phases", phases(all, size));
     json_object_set_new(root, "peak_host_bytes", json_integer((json_int_t)peak_host));
     json_object_set_new(root, "peak_device_bytes", json_integer((json_int_t)peak_device));

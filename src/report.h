@@ -10,11 +10,21 @@
 struct gm_job;
 struct gm_dataset;
 
+/* Parts of the start, in seconds; several go on at the same time. */
+typedef struct gm_start_times {
+    double mpi;      /* MPI_Init and what else the ranks begin with */
+    double device;   /* the start of the device, with opening it */
+    double wait;     /* for the device, when nothing else was left to do */
+    double describe; /* the command line and the files, rank 0 */
+    double plan;
+} gm_start_times;
+
 typedef struct gm_report {
     double started; /* seconds since 1970 */
-    double init_s;  /* start of MPI and of the device */
-    double wall_s;  /* from the first open to the rename, without sync_s */
+    double init_s;  /* start of MPI, and wait for the device */
+    double wall_s;  /* from the first open to the rename, without sync_s and the wait for the device */
     double sync_s;  /* flushing the output to the disk */
+    gm_start_times start;
     gm_phase_times times;
     double flop; /* of this rank, as are the next two */
     int64_t bytes_read, bytes_written;

@@ -22,7 +22,8 @@ $below{tests} = [keys %below, "tests"];
 # may always include its own headers. A folder that is not listed may include all.
 my %inside = (
     src => {
-        "."       => [qw(stream rates)],
+        "."       => [qw(stream rates start)],
+        start     => [],
         stream    => [],
         exchange  => [qw(stream)],
         rates     => [qw(stream)],

@@ -54,6 +54,9 @@ GM_TESTS = \
 	tests/src/move/gather \
 	tests/src/normalize/field \
 	tests/src/operation.np2 \
+	tests/src/start/environment \
+	tests/src/start/early \
+	tests/src/start/ranks.np2 \
 	tests/src/options \
 	tests/src/matmul/cost \
 	tests/src/matmul/plan \
@@ -117,6 +120,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/signals.t \
 	tests/cli/refusals.t \
 	tests/cli/startup.t \
+	tests/cli/sight.t \
 	tests/cli/virtual.t \
 	tests/cli/stdout_full.t \
 	tests/cli/text.t \
@@ -270,6 +274,11 @@ tests_src_buffers_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/sr
 tests_src_move_gather_SOURCES = tests/src/move/gather.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
+tests_src_start_environment_SOURCES = tests/src/start/environment.c
+tests_src_start_early_LDFLAGS = -Wl,--wrap=pthread_create
+tests_src_start_early_SOURCES = tests/src/start/early.c
+tests_src_start_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h

@@ -131,7 +131,7 @@ int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call)
         error = r->sgemm(r->handle, OP_N, OP_N, n, m, k, &one, call->b, ldb, call->a, lda, &zero, call->c, ldc);
     }
     if (error != 0)
-        return gm_fail(GM_EDEVICE, "GPU %d (%s): product by %s: error %d", queue->device->index, queue->device->name,
+        return gm_fail(GM_EDEVICE, "GPU %d (%s): product by %s: error %d", queue->device->number, queue->device->name,
                        r->name, error);
     return GM_OK;
 }

@@ -94,31 +94,35 @@ static gm_precision natural_precision(const gm_matmul_case *c)
     return GM_PRECISION_FP32;
 }
 
-/* "fp64, fp32, exact": the precisions that the device supports. text has room for GM_MESSAGE_MAX bytes. Returns text.
- */
+/* "fp64, fp32, exact": the precisions that the device of the job supports, or (NULL) all. text has room for
+ * GM_MESSAGE_MAX bytes. Returns text. */
 static char *list_precisions(const gm_job *job, char *text)
 {
     int used = 0;
     *text = '\0';
     for (int i = 0; i < GM_PRECISIONS; i++)
-        if (job->ops->product(job->device, (gm_precision)i))
+        if (!job || job->ops->product(job->device, (gm_precision)i))
             used += snprintf(text + used, (size_t)(GM_MESSAGE_MAX - used), "%s%s", used ? ", " : "",
                              gm_precision_get((gm_precision)i)->name);
     return text;
 }
 
-static int set_types(const gm_job *job, gm_matmul_case *c)
+int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c)
 {
-    const gm_options *o = job->options;
+    char list[GM_MESSAGE_MAX];
+    if (job->ops->product(job->device, c->precision))
+        return GM_OK;
+    return gm_fail(GM_EUSAGE, "--precision %s: not supported by devices of kind %s; supported: %s",
+                   gm_precision_get(c->precision)->name, job->ops->kind, list_precisions(job, list));
+}
+
+static int set_types(const gm_options *o, gm_matmul_case *c)
+{
     char title[GM_PATH_MAX], list[GM_MESSAGE_MAX];
     c->precision = o->precision ? gm_precision_find(o->precision) : natural_precision(c);
     if (c->precision == GM_PRECISIONS)
-        return gm_fail(GM_EUSAGE, "--precision '%s': expected one of %s", o->precision, list_precisions(job, list));
+        return gm_fail(GM_EUSAGE, "--precision '%s': expected one of %s", o->precision, list_precisions(NULL, list));
     const gm_precision_info *how = gm_precision_get(c->precision);
-    const gm_product *product = job->ops->product(job->device, c->precision);
-    if (!product)
-        return gm_fail(GM_EUSAGE, "--precision %s: not supported by devices of kind %s; supported: %s", how->name,
-                       job->ops->kind, list_precisions(job, list));
     for (int i = GM_A; i <= GM_B; i++) {
         int fits = gm_dtype_digits(c->operand[i].type) <= gm_dtype_digits(how->operand);
         if (!fits && c->precision == GM_PRECISION_EXACT)
@@ -148,5 +152,5 @@ int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)
     int status = describe_operands(job, c);
     if (!status)
         status = set_shape(c);
-    return status ? status : set_types(job, c);
+    return status ? status : set_types(o, c);
 }

@@ -45,6 +45,9 @@ typedef struct gm_matmul_case {
 /* Fills in the case from the command line and the files. Called by one rank. GM_EUSAGE, GM_EINPUT. */
 int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
 
+/* Has the device of the job the precision? GM_EUSAGE. */
+int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *problem);
+
 /* --- The check: vectors of a block, all float64, in one allocation. --- */
 
 /* The sums of all layers of the grid come first: they travel from rank to rank as one array. */

@@ -58,9 +58,14 @@ static int describe(gm_run *run)
     gm_matmul_case *c = run->c;
     int status = gm_matmul_describe(run->job, c);
     run->shape.inputs = c->has_c0 ? GM_OPERANDS : GM_C0;
-    if (!status)
-        status = set_problem(run->job, c);
     return status ? status : gm_run_describe_output(run, "/C", c->result, 2, (int64_t[]){c->m, c->n});
+}
+
+static int suit(gm_run *run)
+{
+    gm_matmul_case *c = run->c;
+    int status = gm_matmul_check_device(run->job, c);
+    return status ? status : set_problem(run->job, c);
 }
 
 /* --- The plan --- */
@@ -271,6 +276,7 @@ const gm_operation gm_op_matmul = {.case_bytes = sizeof(gm_matmul_case),
                                    .own_bytes = sizeof(gm_matmul),
                                    .inputs = offsetof(gm_matmul_case, operand),
                                    .describe = describe,
+                                   .suit = suit,
                                    .plan = plan,
                                    .print_plan = print_plan,
                                    .print_share = print_share,

@@ -61,8 +61,6 @@ static int describe(gm_run *run)
         status = gm_fail(GM_EINPUT, "%s: is a single number, flip needs a dimension", gm_dataset_title(d, title));
     if (!status)
         status = read_axis(run->job->options->axis, d, &axis);
-    if (!status && !run->job->ops->flip)
-        status = gm_fail(GM_EDEVICE, "flip is not supported by the device %s, use --device cpu", run->job->ops->kind);
     if (status)
         return status;
     f->n = d->view[axis];
@@ -73,6 +71,13 @@ static int describe(gm_run *run)
     status = gm_run_describe_output(run, d->name, d->type, d->view_rank, d->view);
     run->record->dataset[0].big_endian = d->swap == gm_is_little_endian(); /* elements keep their order of bytes */
     return status;
+}
+
+static int suit(gm_run *run)
+{
+    const gm_device_ops *ops = run->job->ops;
+    return ops->flip ? GM_OK
+                     : gm_fail(GM_EDEVICE, "flip is not supported by the device %s, use --device cpu", ops->kind);
 }
 
 /* The range of the input that a piece comes from, and its rows. */
@@ -114,5 +119,6 @@ const gm_operation gm_op_flip = {.case_bytes = sizeof(flip),
                                  .inputs = offsetof(flip, in),
                                  .keeps_attributes = 1,
                                  .describe = describe,
+                                 .suit = suit,
                                  .source = source,
                                  .program = {.compute = compute}};

@@ -65,7 +65,6 @@ static int describe(gm_run *run)
 {
     gm_gather_case *c = run->c;
     const gm_options *o = run->job->options;
-    const gm_device_ops *ops = run->job->ops;
     const gm_dataset *data = &c->input[GM_GATHER_DATA];
     int64_t dims[GM_RANK_MAX];
     int rank = 0, status = gm_run_describe_input(run, GM_GATHER_DATA, o->operands[0], NULL);
@@ -79,12 +78,18 @@ static int describe(gm_run *run)
         status = describe_index(run, 1, o->index2);
     if (!status)
         status = set_shape(c, &rank, dims);
-    if (!status && (!ops->gather || !ops->index_rows))
-        status = gm_fail(GM_EDEVICE, "gather is not supported by the device %s, use --device cpu", ops->kind);
     if (!status)
         status = gm_run_describe_output(run, data->name, data->type, rank, dims);
     run->record->dataset[0].big_endian = data->swap == gm_is_little_endian(); /* elements keep their order of bytes */
     return status;
+}
+
+static int suit(gm_run *run)
+{
+    const gm_device_ops *ops = run->job->ops;
+    return ops->gather && ops->index_rows
+               ? GM_OK
+               : gm_fail(GM_EDEVICE, "gather is not supported by the device %s, use --device cpu", ops->kind);
 }
 
 /* --- The plan --- */
@@ -157,6 +162,7 @@ const gm_operation gm_op_gather = {.case_bytes = sizeof(gm_gather_case),
                                    .inputs = offsetof(gm_gather_case, input),
                                    .keeps_attributes = 1,
                                    .describe = describe,
+                                   .suit = suit,
                                    .plan = plan,
                                    .print_plan = print_plan,
                                    .print_share = print_share,

@@ -70,9 +70,6 @@ static int describe(gm_run *run)
                          d->view_rank, d->view_rank == 1 ? "" : "s");
     if (!status)
         status = read_axes(run->job->options->axes, t);
-    if (!status && !run->job->ops->transpose)
-        status = gm_fail(GM_EDEVICE, "transpose is not supported by the device %s, use --device cpu",
-                         run->job->ops->kind);
     if (status)
         return status;
     run->shape.map.in = run->shape.map.out = size_of(run);
@@ -82,6 +79,14 @@ static int describe(gm_run *run)
     status = gm_run_describe_output(run, d->name, d->type, d->view_rank, dims);
     run->record->dataset[0].big_endian = d->swap == gm_is_little_endian(); /* elements keep their order of bytes */
     return status;
+}
+
+static int suit(gm_run *run)
+{
+    const gm_device_ops *ops = run->job->ops;
+    return ops->transpose
+               ? GM_OK
+               : gm_fail(GM_EDEVICE, "transpose is not supported by the device %s, use --device cpu", ops->kind);
 }
 
 /* --- Plan --- */
@@ -298,6 +303,7 @@ const gm_operation gm_op_transpose = {.case_bytes = sizeof(transpose),
                                       .inputs = offsetof(transpose, in),
                                       .keeps_attributes = 1,
                                       .describe = describe,
+                                      .suit = suit,
                                       .plan = plan,
                                       .prepare = gm_map_prepare,
                                       .print_plan = print_plan,

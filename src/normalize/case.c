@@ -183,8 +183,7 @@ static int describe_field(const char *text, gm_normalize_case *c, gm_dataset *d,
     return GM_OK;
 }
 
-/* Has the device what the method needs? */
-static int check_device(const gm_job *job, const gm_normalize_case *c)
+int gm_normalize_check_device(const gm_job *job, const gm_normalize_case *c)
 {
     const gm_device_ops *ops = job->ops;
     int moments = c->method == GM_MINMAX || c->method == GM_ZSCORE,
@@ -216,5 +215,5 @@ int gm_normalize_describe(const gm_job *job, gm_normalize_case *c)
     c->has_dark = c->method == GM_FLATFIELD && o->dark;
     if (!status && c->has_dark)
         status = describe_field(o->dark, c, &c->dark, 0);
-    return status ? status : check_device(job, c);
+    return status;
 }

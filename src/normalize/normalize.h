@@ -62,9 +62,11 @@ typedef struct gm_normalize_case {
 const char *gm_method_name(gm_method method);
 const char *gm_per_name(gm_per per);
 
-/* Reads the command line and describes the datasets. Rank 0. GM_EUSAGE, GM_EINPUT, GM_EDEVICE: the device lacks what
- * the method needs. */
+/* Reads the command line and describes the datasets. Rank 0. GM_EUSAGE, GM_EINPUT. */
 int gm_normalize_describe(const gm_job *job, gm_normalize_case *c);
+
+/* Has the device of the job what the method needs? GM_EDEVICE. */
+int gm_normalize_check_device(const gm_job *job, const gm_normalize_case *c);
 
 /* A rank's share, in pieces of one size. */
 typedef struct gm_normalize_plan {

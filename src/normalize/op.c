@@ -17,6 +17,11 @@ static int describe(gm_run *run)
     return status ? status : gm_run_describe_output(run, c->src.name, c->type, c->src.view_rank, c->src.view);
 }
 
+static int suit(gm_run *run)
+{
+    return gm_normalize_check_device(run->job, run->c);
+}
+
 /* --- The plan --- */
 
 static int plan_of(const gm_run *run, const gm_ring_budget *budget, int rank, gm_normalize_plan *plan,
@@ -229,6 +234,7 @@ const gm_operation gm_op_normalize = {.case_bytes = sizeof(gm_normalize_case),
                                       .inputs = offsetof(gm_normalize_case, input),
                                       .keeps_attributes = 1,
                                       .describe = describe,
+                                      .suit = suit,
                                       .plan = plan,
                                       .print_plan = print_plan,
                                       .print_share = print_share,

@@ -348,7 +348,7 @@ def provenance():
         gm.ok(word in attributes.get(name, ""), f"{device}: the output says its {name}", attributes)
 
 
-REPORT = """operation version command started init_s wall_s sync_s exit ranks hosts devices inputs output options plan phases peak_host_bytes
+REPORT = """operation version command started init_s wall_s sync_s exit ranks hosts devices inputs output options plan start phases peak_host_bytes
 peak_device_bytes flop bytes_read bytes_written rates verification results schema""".split()
 
 
@@ -362,7 +362,7 @@ def report():
     missing = [key for key in REPORT if key not in r]
     gm.ok(not missing, f"{device}: --report has every key", missing)
     faults = []
-    for where, keys in {"inputs.0": "file dataset selection type shape bytes", "devices.0": "rank host kind name uuid pci",
+    for where, keys in {"inputs.0": "file dataset selection type shape bytes", "devices.0": "rank host kind name uuid pci", "start": "mpi device wait describe plan",
                         "phases": "open read to_device compute exchange from_device write verify", "phases.read": "min median max",
                         "rates": "tflops compute_tflops read_gbs write_gbs", "verification": "method residual threshold passed"}.items():
         part = r

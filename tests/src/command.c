@@ -10,7 +10,7 @@ enum { WORDS_MOST = 32, LINE_MAX_BYTES = 2048 };
 
 static int run_all(gm_job *job, const gm_options *options, command_setup *setup)
 {
-    int cpu_only = gm_operation_device(options->operation) == GM_DEVICE_CPU;
+    int cpu_only = gm_operation_device(options) == GM_DEVICE_CPU;
     int status = gm_job_open_device_all(job, cpu_only);
     if (!status && setup)
         setup(job);

@@ -1,0 +1,94 @@
+#include "src/start/early.h"
+
+#include "base/clock.h"
+#include "base/stop.h"
+#include "src/start/environment.h"
+
+#include <signal.h>
+#include <time.h>
+
+static const long tick_ns = 20000000; /* between looks at signals and other ranks */
+
+static void *run(void *argument)
+{
+    gm_early *early = argument;
+    double from = gm_clock();
+    gm_error_hush(1); /* who opens the device finds the failure again */
+    early->ops->start(early->local_rank);
+    pthread_mutex_lock(&early->lock);
+    early->seconds = gm_clock() - from;
+    early->has_ended = 1;
+    pthread_cond_signal(&early->changed);
+    pthread_mutex_unlock(&early->lock);
+    return NULL;
+}
+
+void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
+{
+    pthread_condattr_t clock;
+    sigset_t all, before;
+    *early = (gm_early){.ops = ops, .local_rank = local_rank};
+    if (!ops || !ops->start)
+        return;
+    if (ops->narrow && local_rank >= 0)
+        ops->narrow(local_rank);
+    gm_environment_settle();
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&early->lock, NULL);
+    pthread_cond_init(&early->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    sigfillset(&all); /* signals are for the main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&early->thread, NULL, run, early) == 0)
+        early->state = GM_EARLY_RUNS;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Waits for the end of the start, one tick at most. Returns whether it has come. */
+static int wait_tick(gm_early *early)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += tick_ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&early->lock);
+    if (!early->has_ended)
+        pthread_cond_timedwait(&early->changed, &early->lock, &until);
+    int has_ended = early->has_ended;
+    pthread_mutex_unlock(&early->lock);
+    return has_ended;
+}
+
+static void join(gm_early *early)
+{
+    pthread_join(early->thread, NULL);
+    pthread_cond_destroy(&early->changed);
+    pthread_mutex_destroy(&early->lock);
+    early->state = GM_EARLY_JOINED;
+}
+
+int gm_early_wait(gm_early *early)
+{
+    int status = GM_OK;
+    while (early->state == GM_EARLY_RUNS && !status) {
+        if (wait_tick(early))
+            join(early);
+        else
+            status = gm_stop_status();
+    }
+    return status;
+}
+
+int gm_early_end(gm_early *early)
+{
+    if (early->state != GM_EARLY_RUNS)
+        return 0;
+    pthread_mutex_lock(&early->lock);
+    int has_ended = early->has_ended;
+    pthread_mutex_unlock(&early->lock);
+    if (has_ended)
+        join(early);
+    return !has_ended;
+}

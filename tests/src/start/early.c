@@ -1,0 +1,150 @@
+/* The start of a device on a thread: one that takes its time, one that fails, one that hangs when a signal comes. */
+#include "src/start/early.h"
+
+#include "base/clock.h"
+#include "base/stop.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const double slow = 0.2; /* seconds */
+static sem_t released;
+static int narrowed, started, is_blocked, has_no_thread;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+    return has_no_thread ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+}
+
+static void narrow(int local_rank)
+{
+    narrowed = local_rank;
+    setenv("GM_TEST_NARROWED", "1", 1);
+}
+
+static void start_slowly(int local_rank)
+{
+    sigset_t mask;
+    struct timespec time = {0, (long)(slow * 1e9)};
+    started = local_rank;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    is_blocked = sigismember(&mask, SIGTERM) && sigismember(&mask, SIGINT) && sigismember(&mask, SIGUSR2);
+    nanosleep(&time, NULL);
+}
+
+static void start_badly(int local_rank)
+{
+    gm_fail(GM_EDEVICE, "planted: device %d does not start", local_rank);
+}
+
+static void start_never(int local_rank)
+{
+    (void)local_rank;
+    while (sem_wait(&released))
+        ;
+}
+
+static const gm_device_ops none = {.kind = "none"}, slowly = {.kind = "slow", .narrow = narrow, .start = start_slowly},
+                           badly = {.kind = "bad", .start = start_badly},
+                           never = {.kind = "never", .start = start_never};
+
+static void test_nothing(void)
+{
+    gm_early early;
+    memset(&early, 0, sizeof early);
+    tap_ok(gm_early_wait(&early) == GM_OK && !gm_early_end(&early), "nothing begun: nothing to wait for");
+    gm_early_begin(&early, NULL, 0);
+    tap_ok(gm_early_wait(&early) == GM_OK && !gm_early_end(&early), "no kind of device: the same");
+    gm_early_begin(&early, &none, 0);
+    tap_ok(gm_early_wait(&early) == GM_OK && !gm_early_end(&early), "one that takes no time: the same");
+    has_no_thread = 1;
+    started = -9;
+    gm_early_begin(&early, &slowly, 1);
+    has_no_thread = 0;
+    tap_ok(gm_early_wait(&early) == GM_OK && !gm_early_end(&early) && started == -9, "no thread to be had: the same");
+}
+
+static void test_slow(void)
+{
+    static const struct {
+        const char *what;
+        int rank, narrows;
+    } cases[] = {{"rank 3 of the host", 3, 1}, {"rank unknown", GM_LOCAL_UNKNOWN, 0}, {"all devices", GM_LOCAL_ALL, 0}};
+    gm_early early;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        narrowed = started = -9;
+        double from = gm_clock();
+        gm_early_begin(&early, &slowly, cases[i].rank);
+        double begun = gm_clock() - from;
+        tap_ok(begun < slow, "%s: beginning does not wait (%.3f s)", cases[i].what, begun);
+        tap_ok(narrowed == (cases[i].narrows ? cases[i].rank : -9), "%s: its sight is narrowed before: %d",
+               cases[i].what, narrowed);
+        int goes_on = gm_early_end(&early), status = gm_early_wait(&early);
+        double waited = gm_clock() - from;
+        tap_ok(goes_on && !status && waited >= slow && early.seconds >= slow && started == cases[i].rank,
+               "%s: the wait lasts until the device has started (%.3f s)", cases[i].what, waited);
+        tap_ok(is_blocked, "%s: its thread has no signals", cases[i].what);
+        tap_ok(gm_early_wait(&early) == GM_OK && !gm_early_end(&early), "%s: a second wait has nothing to do",
+               cases[i].what);
+    }
+    gm_early_begin(&early, &slowly, 0);
+    struct timespec time = {0, (long)(2 * slow * 1e9)};
+    nanosleep(&time, NULL);
+    tap_ok(!gm_early_end(&early), "a start that has ended unwatched keeps nothing");
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    tap_ok(!sigismember(&mask, SIGTERM), "the main thread has its signals");
+}
+
+static void test_failure(void)
+{
+    gm_early early;
+    gm_error error;
+    gm_error_clear();
+    gm_early_begin(&early, &badly, 0);
+    int status = gm_early_wait(&early);
+    gm_error_get(&error);
+    tap_ok(!status && error.code == GM_OK, "a failure is left to who opens the device: %s",
+           error.code ? error.text : "no message");
+}
+
+/* The last one: the signal stays. */
+static void test_signal(void)
+{
+    gm_early early;
+    gm_stop_install();
+    gm_early_begin(&early, &never, 0);
+    double from = gm_clock();
+    raise(SIGTERM);
+    int status = gm_early_wait(&early);
+    double waited = gm_clock() - from;
+    tap_ok(status == GM_ESTOPPED && waited < 0.5, "a signal ends the wait for a start that hangs (%.3f s)", waited);
+    tap_ok(gm_early_end(&early), "which goes on");
+    sem_post(&released);
+    int goes_on = 1;
+    for (int i = 0; i < 1000 && goes_on; i++) {
+        struct timespec time = {0, 5000000};
+        nanosleep(&time, NULL);
+        goes_on = gm_early_end(&early);
+    }
+    tap_ok(!goes_on, "until it ends");
+    gm_error_clear();
+}
+
+int main(void)
+{
+    sem_init(&released, 0, 0);
+    test_nothing();
+    test_slow();
+    test_failure();
+    test_signal();
+    return tap_done();
+}
