@@ -105,7 +105,7 @@ static int open_device_all(gm_run *run, int status)
 {
     gm_job *job = run->job;
     gm_device_need need = gm_operation_device(job->options);
-    int opens = !job->device && (need == GM_DEVICE_ANY || need == GM_DEVICE_CPU), began = job->early.ops != NULL;
+    int opens = !job->device && (need == GM_DEVICE_ANY || need == GM_DEVICE_CPU);
     double from = gm_clock(), opening;
     if (!status)
         status = gm_early_wait(&job->early);
@@ -115,7 +115,7 @@ static int open_device_all(gm_run *run, int status)
         status = gm_job_open_device_all(job, need == GM_DEVICE_CPU);
     gm_start_times *start = &job->report.start;
     start->wait = gm_clock() - from;
-    start->device = gm_clock() - opening + (began ? job->early.seconds : 0);
+    start->device = gm_clock() - opening + (status ? 0 : job->early.seconds);
     job->report.init_s += start->wait;
     run->pool.ops = job->ops;
     run->pool.device = job->device;

@@ -11,7 +11,7 @@ PART, with the seconds after which it is ended (default: all, in this order):
     plan       400   --plan's expected_time beside wall_s: products, n = 16384, 32768, 65536 and deep; reduce and normalize, 8 GB and --gigabytes
     verify     180   the phase verify as a share of wall_s, n = 16384 and 32768
     shapes     400   30 products of sides 256 to 131072 on one and all: which are slower on all by more than 5 %
-    startup    360   whole commands by the clock, n = 1024: alone, by all ranks, mpirun with true, the bare start of CUDA, info; medians of 15
+    startup    360   whole commands by the clock, n = 1024: alone, by all ranks, mpirun with true, the bare start of CUDA, info; its steps; medians of 15
     bits       400   products and reductions by 1, 2, 3, ... ranks, by several --grid, with much and little memory: one sha256 of each
 
 All: the GPUs that nvidia-smi lists, or --gpus. gpumem-run, mpirun: from PATH. Files are made in --folder (/dev/shm; up to 160 GB) and removed.
@@ -35,6 +35,7 @@ import re
 import shlex
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -303,7 +304,8 @@ def clock(session, command):
 def part_startup(session):
     path, shape = session.product("1024")
     out = session.path("c.out.h5")
-    words = ["matmul", path, "-o", out, "--no-sync", "--force", "--device", session.device]
+    bare = ["matmul", path, "-o", out, "--no-sync"]
+    words = [*bare, "--force", "--device", session.device]
     measures = {} # by what, ranks and program
     for program, prefix in session.programs.items():
         measures.update({(f"matmul {side(shape)}", ranks, program): lambda command=session.command(words, ranks, prefix): clock(session, command)
@@ -317,6 +319,10 @@ def part_startup(session):
         other = found.get((what, ranks, "other"))
         session.row(what + ("" if program == "this" else ", the other"), ranks, seconds, "s",
                     {"times the other": other[0] / seconds} if program == "this" and other else None)
+    for ranks in session.ends:
+        starts = [session.timed(bare, ranks, out)[1]["start"] for _ in range(session.pick(15, 1))]
+        for step in starts[0]:
+            session.row(f"matmul {side(shape)}, start: {step}", ranks, statistics.median(start[step] for start in starts), "s")
 
 
 def digest(path):
