@@ -18,9 +18,24 @@ static int count(void)
     return n;
 }
 
+/* Does the allocator leave a large block where it is when it shrinks and grows? That of sanitizers and of valgrind
+ * does not. */
+static int stays(void)
+{
+    char *block = malloc(1 << 18), *place = block;
+    for (size_t bytes = 400; block && block == place && bytes < 1200; bytes += 8) {
+        char *next = realloc(block, bytes);
+        block = next ? next : block;
+    }
+    int same = block && block == place;
+    free(block);
+    return same;
+}
+
 int main(void)
 {
     char name[32], value[32];
+    int can_stay = stays();
     setenv("GM_TEST_BEFORE", "here", 1);
     int before = count();
     gm_environment_settle();
@@ -38,7 +53,10 @@ int main(void)
         moves += environ != place;
         place = environ;
     }
-    tap_ok(moves == 0, "%d variables more leave the array where it is: %d moves", ADDED, moves);
+    if (!can_stay)
+        tap_skip("the allocator moves what it makes smaller", "%d variables more", ADDED);
+    else
+        tap_ok(moves == 0, "%d variables more leave the array where it is: %d moves", ADDED, moves);
     for (int i = 0; i < ADDED; i++) {
         snprintf(name, sizeof name, "GM_TEST_%d", i);
         const char *text = getenv(name);
