@@ -113,7 +113,12 @@ typedef struct gm_device_ops {
                    int64_t rows);
     int (*copy_out)(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                     int64_t rows);
+    /* The same between two places in device memory, which do not overlap. */
+    int (*copy_within)(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                       int64_t rows);
     int (*zero)(gm_queue *queue, void *dst, size_t bytes);
+
+    void *(*stream)(gm_queue *queue);
 
     /* The product of a precision; NULL: not supported by this kind of device. */
     const struct gm_product *(*product)(gm_device *device, gm_precision precision);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int speaks = 1;
+static int speaks = 1, hushed;
 static gm_level level_now = GM_NORMAL;
 
 void gm_log_start(void)
@@ -22,6 +22,13 @@ void gm_log_setup(int speaking, gm_level level)
 {
     speaks = speaking;
     level_now = level;
+}
+
+int gm_log_hush(int on)
+{
+    int before = hushed;
+    hushed = on;
+    return before;
 }
 
 int gm_stdout_flush(void)
@@ -38,7 +45,7 @@ void gm_error_print(const char *text)
 
 static void say(const char *kind, gm_level least, const char *format, va_list args)
 {
-    if (!speaks || level_now < least)
+    if (!speaks || hushed || level_now < least)
         return;
     char text[GM_MESSAGE_MAX];
     fprintf(stderr, "gpumem-run: %s: %s\n", kind, gm_message_format(text, format, args));

@@ -18,6 +18,10 @@ void gm_log_start(void);
  * only. */
 void gm_log_setup(int speaking, gm_level level);
 
+/* With on, this process prints no notes and warnings: for work whose circumstances are told otherwise. Returns the
+ * previous setting, to be restored. */
+int gm_log_hush(int on);
+
 /* Ends the output on stdout. GM_EOUTPUT when it could not be written. */
 int gm_stdout_flush(void);
 

@@ -291,6 +291,7 @@ const gm_device_ops gm_device_cpu = {
     .event_seconds = cpu_event_seconds,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
+    .copy_within = cpu_copy,
     .zero = cpu_zero,
     .product = cpu_product,
 #define GM_DEVICE_OP(name, cpu, cuda) ENTRY_##cpu(name)

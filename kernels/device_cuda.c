@@ -188,7 +188,9 @@ const gm_device_ops gm_device_cuda = {
     .event_seconds = gm_cuda_event_seconds,
     .copy_in = gm_cuda_copy_in,
     .copy_out = gm_cuda_copy_out,
+    .copy_within = gm_cuda_copy_within,
     .zero = gm_cuda_zero,
+    .stream = gm_cuda_queue_stream,
     .product = cuda_product,
 #define GM_DEVICE_OP(name, cpu, cuda) ENTRY_##cuda(name)
 #include "base/device_ops.def"

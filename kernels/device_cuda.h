@@ -47,6 +47,7 @@ void gm_cuda_host_free(gm_device *device, void *memory);
 int gm_cuda_queue_open(gm_device *device, gm_queue **out);
 void gm_cuda_queue_close(gm_queue *queue);
 int gm_cuda_queue_sync(gm_queue *queue);
+void *gm_cuda_queue_stream(gm_queue *queue);
 int gm_cuda_event_open(gm_device *device, gm_event **out);
 void gm_cuda_event_close(gm_event *event);
 int gm_cuda_event_record(gm_event *event, gm_queue *queue);
@@ -58,6 +59,8 @@ int gm_cuda_copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const void *sr
                     int64_t rows);
 int gm_cuda_copy_out(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                      int64_t rows);
+int gm_cuda_copy_within(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                        int64_t rows);
 int gm_cuda_zero(gm_queue *queue, void *dst, size_t bytes);
 
 /* pages_cuda.c: host memory of huge pages, not pinned yet and not charged; NULL, without a message, where the system

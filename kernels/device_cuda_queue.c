@@ -1,4 +1,4 @@
-/* Queues and events of a CUDA device, which are streams and events of CUDA; copies between host and device. */
+/* Queues and events of a CUDA device, which are streams and events of CUDA; copies. */
 #include <stdlib.h>
 
 #include "kernels/device_cuda.h"
@@ -32,6 +32,11 @@ void gm_cuda_queue_close(gm_queue *queue)
 int gm_cuda_queue_sync(gm_queue *queue)
 {
     return gm_cuda_check(queue->device, cudaStreamSynchronize(queue->stream), "work in a stream");
+}
+
+void *gm_cuda_queue_stream(gm_queue *queue)
+{
+    return queue->stream;
 }
 
 /* cudaEventBlockingSync: a thread that waits leaves the processor to the threads that read and write. */
@@ -99,7 +104,9 @@ int gm_cuda_event_seconds(gm_event *from, gm_event *to, double *seconds)
 static int copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                 int64_t rows, enum cudaMemcpyKind kind)
 {
-    const char *what = kind == cudaMemcpyHostToDevice ? "copying to the GPU" : "copying from the GPU";
+    const char *what = kind == cudaMemcpyHostToDevice   ? "copying to the GPU"
+                       : kind == cudaMemcpyDeviceToHost ? "copying from the GPU"
+                                                        : "copying on the GPU";
     if (width == 0 || rows == 0)
         return GM_OK;
     if (rows == 1 || (dst_pitch == width && src_pitch == width))
@@ -128,6 +135,12 @@ int gm_cuda_copy_out(gm_queue *queue, void *dst, size_t dst_pitch, const void *s
                      int64_t rows)
 {
     return copy(queue, dst, dst_pitch, src, src_pitch, width, rows, cudaMemcpyDeviceToHost);
+}
+
+int gm_cuda_copy_within(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                        int64_t rows)
+{
+    return copy(queue, dst, dst_pitch, src, src_pitch, width, rows, cudaMemcpyDeviceToDevice);
 }
 
 int gm_cuda_zero(gm_queue *queue, void *dst, size_t bytes)

@@ -4,6 +4,7 @@
  *   device_cpu.c                   the processor as a device
  *   device_cuda.c, device_cuda_*   GPUs; device_cuda_none.c in a build without CUDA
  *   <room>/calls.h                 the operations: what a call takes, and which file implements it
+ *   exchange/nccl.h                NCCL, which is opened at run time
  *   bench/measure.h                what only benchmarks need of a device
  *   host.h                         work on host memory that is no operation of a device
  *   element.h                      the rules of one element, for both compilers

@@ -140,7 +140,18 @@ static void print_devices(const gm_job *job, const sight *all)
             printf("\n%s  none: %s\n", gm_device_kinds[k]->kind, gm_device_kinds[k]->absence());
 }
 
-static void print_libraries(void)
+/* How device memory goes from rank to rank. */
+static void print_exchange(const gm_job *job, double rate)
+{
+    const gm_exchange_choice *x = &job->exchange;
+    if (job->ranks->size == 1)
+        return;
+    printf("\nexchange between ranks, of device memory\n");
+    printf("  %-12s %s%s%s\n", "path", x->path[0] ? x->path : "none", x->reason[0] ? ": " : "", x->reason);
+    print_rate("to the next", rate, 1e9, "GB/s a rank, all at once");
+}
+
+static void print_libraries(const gm_job *job)
 {
     char text[GM_VERSION_TEXT];
     printf("\nlibraries\n");
@@ -150,12 +161,41 @@ static void print_libraries(void)
     printf("  %-12s %s\n", "hwloc", gm_hwloc_version(text));
     printf("  %-12s %s\n", "jansson", JANSSON_VERSION);
     printf("  %-12s %s\n", "CUDA", gm_cuda_version(text));
+    if (job->exchange.version[0])
+        printf("  %-12s %s\n", "NCCL", job->exchange.version);
 }
 
-static int describe_machine_all(const gm_job *job)
+/* Several ranks try a path between their devices, and its rate. Where none works, that is said, unless the user has
+ * asked for one. Collective. */
+static int try_exchange_all(gm_job *job, double *rate)
+{
+    gm_exchange *exchange = NULL;
+    *rate = 0;
+    if (job->ranks->size == 1)
+        return GM_OK;
+    int was_hushed = gm_log_hush(1); /* of the devices all is said */
+    int status = gm_job_open_device_all(job, 0);
+    gm_log_hush(was_hushed);
+    if (!status)
+        status = gm_job_open_exchange_all(job, "auto", &exchange);
+    if (!status)
+        status = gm_exchange_rate_all(exchange, rate);
+    gm_exchange_close(exchange);
+    if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
+        return status;
+    gm_error error;
+    gm_error_get(&error);
+    gm_error_clear();
+    job->exchange.path[0] = '\0';
+    memcpy(job->exchange.reason, error.text, sizeof job->exchange.reason);
+    return GM_OK;
+}
+
+static int describe_machine_all(gm_job *job)
 {
     sight *mine = malloc(sizeof *mine);
     void *all = NULL;
+    double rate = 0;
     int status = mine ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the list of devices");
     if (!status && job->ranks->rank == 0)
         status = gm_host_alloc((size_t)job->ranks->size * sizeof *mine, &all);
@@ -166,10 +206,13 @@ static int describe_machine_all(const gm_job *job)
     }
     if (!status)
         status = gm_job_agree_all(job, gm_gather_all(job->ranks, mine, sizeof *mine, all));
+    if (!status)
+        status = try_exchange_all(job, &rate);
     if (!status && job->ranks->rank == 0) {
         print_ranks(job, all);
         print_devices(job, all);
-        print_libraries();
+        print_exchange(job, rate);
+        print_libraries(job);
         status = gm_stdout_flush();
     }
     gm_host_free(all);

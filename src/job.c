@@ -135,6 +135,17 @@ void gm_job_close_device(gm_job *job)
     job->device = NULL;
 }
 
+int gm_job_open_exchange_all(gm_job *job, const char *path, gm_exchange **exchange)
+{
+    int is_free = strcmp(job->options->exchange, "auto") == 0;
+    const gm_exchange_setup setup = {.ops = job->ops,
+                                     .device = job->device,
+                                     .ranks = job->ranks,
+                                     .sharers = job->sharers,
+                                     .wanted = is_free ? path : job->options->exchange};
+    return gm_exchange_open_all(&setup, &job->exchange, exchange);
+}
+
 int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget)
 {
     int64_t host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST), threads = -job->threads;

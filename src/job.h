@@ -5,6 +5,7 @@
 #include "base/device.h"
 #include "mpi/bind.h"
 #include "mpi/ranks.h"
+#include "src/exchange/exchange.h"
 #include "src/options.h"
 #include "src/rates/rates.h"
 #include "src/report.h"
@@ -22,8 +23,9 @@ typedef struct gm_job {
     gm_early early;           /* the start of the device before it is opened */
     gm_device *device;
     gm_device_info info;
-    int sharers;    /* ranks that share this device, this one included */
-    gm_rates rates; /* that the plan rests on: the same on all ranks */
+    int sharers;                 /* ranks that share this device, this one included */
+    gm_rates rates;              /* that the plan rests on: the same on all ranks */
+    gm_exchange_choice exchange; /* of a run that exchanges device memory */
     gm_report report;
 } gm_job;
 
@@ -42,6 +44,11 @@ void gm_job_start_device(gm_job *job, gm_device_need need);
  * the memory accounts (--host-memory, --device-memory). Collective. */
 int gm_job_open_device_all(gm_job *job, int cpu_only);
 void gm_job_close_device(gm_job *job);
+
+/* Opens exchanges between the devices of the ranks, by the path that --exchange asks for or, if that leaves the choice,
+ * by the one named (may be "auto"). job->exchange says which was taken, and why. The caller closes it, also after a
+ * failure. Collective. */
+int gm_job_open_exchange_all(gm_job *job, const char *path, gm_exchange **exchange);
 
 /* The least that any rank may still allocate, with the most threads of any rank.
  * Collective. */

@@ -133,6 +133,16 @@ static json_t *start_of(const gm_start_times *start)
                      "describe", start->describe, "plan", start->plan);
 }
 
+/* Of a run that exchanges device memory. */
+static void set_exchange(json_t *root, const gm_exchange_choice *x)
+{
+    if (x->path[0])
+        json_object_set_new(root, "exchange",
+                            json_pack("{s:s, s:o, s:o}", "path", x->path, "reason",
+                                      x->reason[0] ? gm_report_text(x->reason) : json_null(), "nccl",
+                                      x->version[0] ? json_string(x->version) : json_null()));
+}
+
 static void set_owned(json_t *root, const char *key, json_t **value)
 {
     if (*value)
@@ -170,6 +180,7 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
     json_object_set_new(root, "options", gm_report_options(job));
     set_owned(root, "plan", &r->plan);
     json_object_set_new(root, "start", start_of(&r->start));
+    set_exchange(root, &job->exchange);
     json_object_set_new(root, "phases", phases(all, size));
     json_object_set_new(root, "peak_host_bytes", json_integer((json_int_t)peak_host));
     json_object_set_new(root, "peak_device_bytes", json_integer((json_int_t)peak_device));

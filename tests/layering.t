@@ -22,7 +22,7 @@ $below{tests} = [keys %below, "tests"];
 # may always include its own headers. A folder that is not listed may include all.
 my %inside = (
     src => {
-        "."       => [qw(stream rates start)],
+        "."       => [qw(stream rates start exchange)],
         start     => [],
         stream    => [],
         exchange  => [qw(stream)],

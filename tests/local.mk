@@ -46,6 +46,8 @@ GM_TESTS = \
 	tests/src/bench/exchange.np2 \
 	tests/src/bench/limits \
 	tests/src/bench/picture \
+	tests/src/exchange/cut \
+	tests/src/exchange/nccl.np3 \
 	tests/src/exchange/staged.np3 \
 	tests/src/bench/team.np3 \
 	tests/src/buffers \
@@ -93,6 +95,7 @@ GM_TESTS_HEAVY = \
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/bench_file.t \
+	tests/cli/exchange.t \
 	tests/cli/external.t \
 	tests/cli/files.t \
 	tests/cli/flip.t \
@@ -170,6 +173,7 @@ EXTRA_DIST += \
 	tests/long/random_data.py \
 	tests/long/unreadable.py \
 	tests/preload/fault.c \
+	tests/src/exchange/fake_nccl.c \
 	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \
@@ -177,13 +181,19 @@ tests_libtap_a_SOURCES = \
 	tests/tap.h
 
 # Not by libtool, and with nothing of the program's: it is preloaded. Where it cannot be built it is empty, and its tests skip.
-check_DATA = tests/preload/fault.so
-MOSTLYCLEANFILES += tests/preload/fault.so
+check_DATA = tests/preload/fault.so tests/src/exchange/fake_nccl.so
+MOSTLYCLEANFILES += $(check_DATA)
 tests/preload/fault.so: tests/preload/fault.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && { \
 	$(CC) $(GM_CFLAGS) $(MPI_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/preload/fault.c -ldl || : >$@; }
 
+# Opened in the place of NCCL by tests/src/exchange/nccl.np3.
+tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchange/fake_nccl.h
+	$(AM_V_CC)$(MKDIR_P) $(@D) && \
+	$(CC) $(GM_CFLAGS) $(AM_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/src/exchange/fake_nccl.c
+
 command_sources = tests/src/command.c tests/src/command.h
+links_sources = tests/src/exchange/links.c tests/src/exchange/links.h tests/src/slow_device.c tests/src/slow_device.h
 
 # Every program but src/gpumem-run is of the tests.
 LDADD = tests/libtap.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
@@ -263,7 +273,10 @@ tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
-tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c tests/src/slow_device.c tests/src/slow_device.h
+tests_src_exchange_cut_SOURCES = tests/src/exchange/cut.c
+tests_src_exchange_nccl_np3_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
+tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c tests/src/exchange/fake_nccl.h $(links_sources)
+tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c $(links_sources)
 tests_src_bench_team_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -4,6 +4,7 @@
 #include "base/stop.h"
 #include "mpi/cancel.h"
 #include "mpi/exchange.h"
+#include "src/exchange/cut.h"
 #include "src/stream/pool.h"
 
 #include <stdlib.h>
@@ -16,18 +17,12 @@ enum { SLOTS = 4, MOST_PIECE = 4 << 20, LEAST_PIECE = 256 << 10, USUAL_PIECES = 
 
 typedef enum direction { SEND, RECEIVE, DIRECTIONS } direction;
 
-/* A region as pieces: `across` in a row, of `width` bytes each, or, with one across, some rows each. The last ones are
- * smaller. */
-typedef struct cut {
-    int64_t rows, width, across, pieces;
-} cut;
-
 /* The pieces of one direction, which pass two stages in order: when they are sent the copy and the message, when they
  * are received the message and the copy. Pieces [0, begun) have begun the first stage, [0, passed) the second, and [0,
  * ended) are done: ended <= passed <= begun <= ended + SLOTS. */
 typedef struct lane {
-    gm_region region;
-    cut cut;
+    gm_exchange_region region;
+    gm_cut cut;
     int64_t begun, passed, ended;
     gm_queue *queue;
     char *slots; /* [SLOTS][MOST_PIECE], pinned; NULL on a device that addresses host memory */
@@ -80,20 +75,10 @@ void gm_staged_close(gm_staged *s)
 
 /* --- Pieces --- */
 
-static cut cut_region(const gm_region *r)
+static gm_cut cut_region(const gm_exchange_region *r)
 {
-    cut c = {0};
-    int64_t width = (int64_t)r->width, bytes = gm_mul_sat(r->rows, width);
-    if (bytes == 0)
-        return c;
-    int64_t most = gm_min(gm_max(bytes / USUAL_PIECES, LEAST_PIECE), MOST_PIECE);
-    int64_t down = gm_ceil_div(r->rows, gm_max(most / width, 1));
-    c.across = gm_ceil_div(width, most);
-    c.rows = gm_ceil_div(r->rows, down);
-    c.width = gm_ceil_div(width, c.across);
-    c.pieces = gm_ceil_div(r->rows, c.rows) * gm_ceil_div(width, c.width);
-    c.across = gm_ceil_div(width, c.width);
-    return c;
+    int64_t most = gm_min(gm_max(gm_exchange_region_bytes(r) / USUAL_PIECES, LEAST_PIECE), MOST_PIECE);
+    return gm_cut_region(r, most);
 }
 
 /* A piece: the part of the region, and the memory of its message. */
@@ -105,13 +90,10 @@ typedef struct piece {
 
 static piece piece_of(const lane *l, int64_t i)
 {
-    const gm_region *r = &l->region;
-    int64_t row = i / l->cut.across * l->cut.rows, at = i % l->cut.across * l->cut.width;
-    piece p = {.memory = (char *)r->memory + (size_t)row * r->pitch + at,
-               .width = (size_t)gm_min((int64_t)r->width - at, l->cut.width),
-               .rows = gm_min(r->rows - row, l->cut.rows)};
+    const gm_exchange_region r = gm_cut_piece(&l->region, &l->cut, i);
+    piece p = {.memory = r.memory, .width = r.width, .rows = r.rows};
     p.message = l->slots ? l->slots + i % SLOTS * MOST_PIECE : p.memory;
-    p.pitch = l->slots ? p.width : r->pitch;
+    p.pitch = l->slots ? p.width : r.pitch;
     return p;
 }
 
@@ -198,9 +180,9 @@ static void advance_lane(gm_staged *s, lane *l)
         note(s, start_stage(s, l, 0, l->begun));
 }
 
-static void begin_lane(gm_staged *s, lane *l, const gm_region *region, gm_event *after)
+static void begin_lane(gm_staged *s, lane *l, const gm_exchange_region *region, gm_event *after)
 {
-    l->region = region ? *region : (gm_region){0};
+    l->region = region ? *region : (gm_exchange_region){0};
     l->cut = cut_region(&l->region);
     l->begun = l->passed = l->ended = 0;
     if (l->cut.pieces > 0 && region->peer == s->rank) {
@@ -211,7 +193,8 @@ static void begin_lane(gm_staged *s, lane *l, const gm_region *region, gm_event 
         note(s, s->ops->event_wait(l->queue, after));
 }
 
-void gm_staged_begin(gm_staged *s, const gm_region *send, const gm_region *receive, gm_event *after, int status)
+void gm_staged_begin(gm_staged *s, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
+                     int status)
 {
     s->status = GM_OK;
     note(s, status);
@@ -231,6 +214,11 @@ int gm_staged_advance(gm_staged *s)
     return done;
 }
 
+void gm_staged_fail(gm_staged *s, int status)
+{
+    note(s, status);
+}
+
 int gm_staged_end(gm_staged *s)
 {
     while (!gm_staged_advance(s))
@@ -241,8 +229,49 @@ int gm_staged_end(gm_staged *s)
     return s->status;
 }
 
-int gm_staged_exchange(gm_staged *s, const gm_region *send, const gm_region *receive, gm_event *after, int status)
+int gm_staged_exchange(gm_staged *s, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
+                       int status)
 {
     gm_staged_begin(s, send, receive, after, status);
     return gm_staged_end(s);
 }
+
+/* --- The path --- */
+
+static int open_path_all(const gm_exchange_setup *setup, void **state, char version[GM_PATH_VERSION])
+{
+    gm_staged *s = NULL;
+    int status = gm_staged_open(setup->ops, setup->device, setup->ranks->rank, &s);
+    *state = s;
+    version[0] = '\0';
+    return gm_agree_all(setup->ranks, status);
+}
+
+static void close_path(void *state)
+{
+    gm_staged_close(state);
+}
+
+static void begin_path(void *state, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
+                       int status)
+{
+    gm_staged_begin(state, send, receive, after, status);
+}
+
+static int advance_path(void *state)
+{
+    return gm_staged_advance(state);
+}
+
+static void fail_path(void *state, int status)
+{
+    gm_staged_fail(state, status);
+}
+
+static int end_path(void *state)
+{
+    return gm_staged_end(state);
+}
+
+const gm_path gm_path_staged = {"staged",   "MPI",        1,         open_path_all, close_path,
+                                begin_path, advance_path, fail_path, end_path};

@@ -13,16 +13,7 @@
 #ifndef GM_SRC_EXCHANGE_STAGED_H
 #define GM_SRC_EXCHANGE_STAGED_H
 
-#include "base/device.h"
-
-/* Rows of device memory, and the rank that they go to or come from. Both ends have the same rows and width; the pitch
- * is each one's own. */
-typedef struct gm_region {
-    int peer;
-    void *memory;        /* [rows][pitch] bytes, of which `width` in each row count */
-    size_t pitch, width; /* bytes */
-    int64_t rows;
-} gm_region;
+#include "src/exchange/path.h"
 
 typedef struct gm_staged gm_staged;
 
@@ -34,10 +25,14 @@ void gm_staged_close(gm_staged *staged);
 /* Begins to send a region while another one is received; either may be NULL, or empty: no message then. They do not
  * overlap, and stay until gm_staged_end(). Copies start after `after` (NULL: at once). status: of this rank, which may
  * have failed: then the regions' memory is not touched. One exchange of a process at a time. */
-void gm_staged_begin(gm_staged *staged, const gm_region *send, const gm_region *receive, gm_event *after, int status);
+void gm_staged_begin(gm_staged *staged, const gm_exchange_region *send, const gm_exchange_region *receive,
+                     gm_event *after, int status);
 
 /* Drives the exchange on and does not wait. Returns 1 when nothing of it is under way any more. */
 int gm_staged_advance(gm_staged *staged);
+
+/* The exchange under way fails here with this status, as if the rank had failed before. */
+void gm_staged_fail(gm_staged *staged, int status);
 
 /* Waits for the end of the exchange: what was received is in device memory, what was sent may be changed. Returns the
  * rank's status, or why it failed: GM_EPEER when a peer or another rank has failed, GM_ESTOPPED, GM_EDEVICE;
@@ -45,6 +40,7 @@ int gm_staged_advance(gm_staged *staged);
 int gm_staged_end(gm_staged *staged);
 
 /* Begin and end in one call. */
-int gm_staged_exchange(gm_staged *staged, const gm_region *send, const gm_region *receive, gm_event *after, int status);
+int gm_staged_exchange(gm_staged *staged, const gm_exchange_region *send, const gm_exchange_region *receive,
+                       gm_event *after, int status);
 
 #endif

@@ -15,6 +15,7 @@ typedef enum kind {
     COPY,
     ZERO,
     PRODUCT,
+    CALL,
     RECORD,
     WAIT,
 #define GM_DEVICE_OP(name, cpu, cuda) DO_##name,
@@ -36,6 +37,10 @@ typedef struct work {
 #define GM_DEVICE_OP(name, cpu, cuda) gm_##name##_call name;
 #include "base/device_ops.def"
 #undef GM_DEVICE_OP
+        struct {
+            void (*function)(void *);
+            void *argument;
+        } call;
         struct {
             struct slow_event *event;
             int64_t number;
@@ -131,6 +136,11 @@ static void *run(void *argument)
         q->busy = 1;
         if (w->kind == RECORD || w->kind == WAIT) {
             do_event(w);
+        } else if (w->kind == CALL) {
+            pthread_mutex_unlock(&lock);
+            delay(q);
+            w->of.call.function(w->of.call.argument);
+            pthread_mutex_lock(&lock);
         } else {
             pthread_mutex_unlock(&lock);
             delay(q);
@@ -323,6 +333,12 @@ static int run_product(gm_queue *queue, const gm_product_call *call)
 #include "base/device_ops.def"
 #undef GM_DEVICE_OP
 
+void slow_queue_call(void *queue, void (*function)(void *), void *argument)
+{
+    if (put(queue, &(work){.kind = CALL, .of.call = {function, argument}}))
+        abort();
+}
+
 static const gm_product *find_product(gm_device *device, gm_precision precision)
 {
     real_product = real->product(device, precision);
@@ -351,7 +367,7 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.host_alloc_pageable = host_alloc_pageable;
     slow.host_pin = host_pin;
     slow.host_free = host_free;
-    slow.copy_in = slow.copy_out = copy;
+    slow.copy_in = slow.copy_out = slow.copy_within = copy;
     slow.zero = zero;
     slow.product = find_product;
 #define GM_DEVICE_OP(name, cpu, cuda) slow.name = run_##name;

@@ -8,4 +8,7 @@
 /* The table of such a device, whose devices are opened and closed by the table `real`. One at a time. */
 const gm_device_ops *slow_device_ops(const gm_device_ops *real);
 
+/* Puts a call into a queue of such a device, of which it may take any time: other queues go on meanwhile. */
+void slow_queue_call(void *queue, void (*function)(void *), void *argument);
+
 #endif

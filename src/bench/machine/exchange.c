@@ -2,11 +2,11 @@
  * small messages; over the size one way, both ways, and all ranks at once in a ring. Rates are of the bytes that a rank
  * sends. All ranks take part in each case (together.h), and the clock of rank 0 counts. Beside them the copies of the
  * same bytes from the device to pinned memory, which on a processor are memcpy. */
+#include "base/log.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "src/bench/lab/host.h"
 #include "src/bench/machine/together.h"
-#include "src/exchange/staged.h"
 
 #include <string.h>
 
@@ -24,45 +24,21 @@ enum {
 };
 static const int64_t factor[2] = {4, 16 /* all tests run */}; /* from one size to the next */
 
-/* --- Paths --- */
-
-/* A way from device memory to device memory. exchange() sends a region while it receives another one, as
- * gm_staged_exchange() does, also on a rank that has failed. */
-typedef struct path {
-    const char *name, *kernel;
-    int is_through_host;                              /* each byte crosses the bus to the host, whose limit counts */
-    int (*open)(const gm_bench *bench, void **state); /* closed also after a failure */
-    void (*close)(void *state);
-    int (*exchange)(void *state, const gm_region *send, const gm_region *receive, int status);
-} path;
-
-static int open_staged(const gm_bench *bench, void **state)
-{
-    gm_staged *staged = NULL;
-    int status = gm_staged_open(bench->ops, bench->device, bench->job->ranks->rank, &staged);
-    *state = staged;
-    return status;
-}
-
-static void close_staged(void *state)
-{
-    gm_staged_close(state);
-}
-
-static int exchange_staged(void *state, const gm_region *send, const gm_region *receive, int status)
-{
-    return gm_staged_exchange(state, send, receive, NULL, status);
-}
-
-static const path paths[] = {{"staged", "MPI", 1, open_staged, close_staged, exchange_staged}};
-enum { PATHS = sizeof paths / sizeof paths[0] };
-
 /* --- Cases --- */
+
+enum { PATHS = 4 /* at most */ };
+
+/* A path that is open. */
+typedef struct road {
+    const gm_path *path;
+    gm_exchange *exchange;
+} road;
 
 typedef struct net {
     gm_bench *bench;
     const gm_ranks *ranks;
-    void *states[PATHS];
+    road roads[PATHS];
+    int count;    /* of them */
     int64_t most; /* bytes of the largest message, the same on all ranks */
     char *src;    /* [most], device memory: random bits of this rank's own */
     char *dst;    /* [most], device memory: what arrives */
@@ -75,8 +51,7 @@ typedef enum pattern { PING_PONG, ONE_WAY, BOTH_WAYS, RING, COPIES } pattern;
 
 typedef struct trade {
     net *net;
-    const path *path; /* NULL of copies */
-    void *state;
+    const road *road; /* NULL of copies */
     pattern pattern;
     int a, b;      /* two ranks; of a ring none */
     int to, from;  /* of this rank: -1 for none */
@@ -98,9 +73,9 @@ static void place(trade *t)
 static int exchange(const trade *t, int sends, int receives, int status)
 {
     size_t n = (size_t)t->bytes;
-    const gm_region out = {t->to, t->net->src, n, n, 1}, in = {t->from, t->net->dst, n, n, 1};
-    return t->path->exchange(t->state, sends && t->to >= 0 ? &out : NULL, receives && t->from >= 0 ? &in : NULL,
-                             status);
+    const gm_exchange_region out = {t->to, t->net->src, n, n, 1}, in = {t->from, t->net->dst, n, n, 1};
+    return gm_exchange_trade(t->road->exchange, sends && t->to >= 0 ? &out : NULL,
+                             receives && t->from >= 0 ? &in : NULL, NULL, status);
 }
 
 static int copy(const trade *t, int status)
@@ -199,8 +174,8 @@ static void name(trade *t)
         snprintf(t->shape, sizeof t->shape, "%s, %d ranks", size, t->net->ranks->size);
     else
         snprintf(t->shape, sizeof t->shape, "%s, %d %s %d", size, t->a, t->pattern == ONE_WAY ? "to" : "and", t->b);
-    snprintf(t->variant, sizeof t->variant, t->path ? "%s, %s" : "%s", names[t->pattern].variant,
-             t->path ? t->path->name : "");
+    snprintf(t->variant, sizeof t->variant, t->road ? "%s, %s" : "%s", names[t->pattern].variant,
+             t->road ? t->road->path->name : "");
 }
 
 /* Checks and times a case, and adds its row: that of rank 0. Collective. */
@@ -217,11 +192,12 @@ static int measure_all(trade *t)
         status = gm_together_time_all(bench, run, t, &timing);
     if (status)
         return status;
-    gm_bench_row row = gm_bench_row_make(bench, t->variant, t->path ? t->path->kernel : "copy", GM_CACHE_WARM, &timing);
+    gm_bench_row row = gm_bench_row_make(bench, t->variant, t->road ? t->road->path->kernel : "copy", GM_CACHE_WARM,
+                                         &timing);
     memcpy(row.shape, t->shape, sizeof row.shape);
     row.work = is_latency ? 2 * TURNS : (double)t->bytes * (double)t->count;
     row.unit = is_latency ? gm_bench_unit_latency : gm_bench_unit_bytes;
-    row.computed = !is_latency && (!t->path || t->path->is_through_host) ? bench->job->info.host_limit : 0;
+    row.computed = !is_latency && (!t->road || t->road->path->is_through_host) ? bench->job->info.host_limit : 0;
     row.measured = is_pair ? n->copying : 0;
     row.measured_of = "copy to host";
     row.panel = names[t->pattern].panel;
@@ -236,8 +212,8 @@ static int measure_all(trade *t)
 static int measure_paths_all(net *n, pattern p, int a, int b, int64_t bytes)
 {
     int status = GM_OK;
-    for (int i = 0; i < PATHS && !status; i++) {
-        trade t = {.net = n, .path = &paths[i], .state = n->states[i], .pattern = p, .a = a, .b = b, .bytes = bytes};
+    for (int i = 0; i < n->count && !status; i++) {
+        trade t = {.net = n, .road = &n->roads[i], .pattern = p, .a = a, .b = b, .bytes = bytes};
         t.count = p == PING_PONG ? TURNS : gm_max(gm_min(WINDOW_BYTES / bytes, WINDOW), 1);
         status = measure_all(&t);
     }
@@ -294,8 +270,6 @@ static int open_net(net *n)
     n->src = memory[0];
     n->dst = memory[1];
     n->back = memory[2];
-    for (int i = 0; i < PATHS && !status; i++)
-        status = paths[i].open(bench, &n->states[i]);
     return status ? status
                   : gm_bench_fill(bench, n->src, GM_DTYPE_U64, n->most / ROW, ROW / 8, ROW / 8, key_of(n->ranks->rank));
 }
@@ -303,11 +277,51 @@ static int open_net(net *n)
 static void close_net(net *n)
 {
     gm_bench *bench = n->bench;
-    for (int i = 0; i < PATHS; i++)
-        paths[i].close(n->states[i]);
+    for (int i = 0; i < n->count; i++)
+        gm_exchange_close(n->roads[i].exchange);
     bench->ops->host_free(bench->device, n->back);
     bench->ops->free(bench->device, n->dst);
     bench->ops->free(bench->device, n->src);
+}
+
+/* Opens a path, if it can be had: one that nobody asked for is left out. Collective. */
+static int open_road_all(net *n, const gm_path *path)
+{
+    gm_job *job = n->bench->job;
+    road *r = &n->roads[n->count++];
+    r->path = path;
+    int status = gm_job_open_exchange_all(job, path->name, &r->exchange);
+    if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
+        return status;
+    gm_error_clear();
+    gm_note("bench exchange: without %s: %s", path->name, job->exchange.reason);
+    gm_exchange_close(r->exchange);
+    n->count--;
+    return GM_OK;
+}
+
+/* All paths, or the one that --exchange names. The report has the best of them, and why there is no better one.
+ * Collective. */
+static int open_roads_all(net *n)
+{
+    gm_job *job = n->bench->job;
+    const char *wanted = job->options->exchange;
+    gm_exchange_choice best = {0};
+    int status = GM_OK;
+    for (int i = 0; gm_exchange_path(i) && n->count < PATHS && !status; i++) {
+        const gm_path *path = gm_exchange_path(i);
+        int is_any = strcmp(wanted, "auto") == 0;
+        if (!is_any && strcmp(wanted, path->name) != 0)
+            continue;
+        status = open_road_all(n, path);
+        if (is_any && best.reason[0])
+            memcpy(job->exchange.reason, best.reason, sizeof best.reason);
+        if (best.version[0])
+            memcpy(job->exchange.version, best.version, sizeof best.version);
+        best = best.path[0] ? best : job->exchange;
+    }
+    job->exchange = best;
+    return status || n->count > 0 ? status : gm_fail(GM_EDEVICE, "bench exchange: no path works");
 }
 
 /* Ranks agree here by themselves, and the rows are rank 0's: to the harness the test is one of rank 0 alone. */
@@ -324,6 +338,8 @@ int gm_bench_exchange(gm_bench *bench)
     int status = gm_min_all(&n.most);
     if (!status)
         status = gm_job_agree_all(bench->job, open_net(&n));
+    if (!status)
+        status = open_roads_all(&n);
     bench->is_alone = 1;
     if (!status)
         status = measure_net_all(&n);

@@ -1,0 +1,155 @@
+#include "src/exchange/probe.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "src/stream/pool.h"
+
+#include <string.h>
+
+/* Rows that end at no word; those of one turn lie apart, so that a path that packs them does so. */
+enum { ROWS = 517, LEAST_ROWS = 3, WIDTH = 8191, GAP = 65, PITCH = WIDTH + GAP };
+enum { RATE_BYTES = 16 << 20, RATE_TURNS = 4 };
+static const double patience = 20; /* seconds */
+
+typedef struct ring {
+    const gm_exchange_setup *setup;
+    const gm_path *path;
+    void *state;
+    gm_pool pool;
+    gm_queue *queue;
+    char *src, *dst; /* [rows][PITCH], device memory */
+    uint64_t *host;  /* pinned, of as many bytes */
+    int64_t rows;    /* the same on all ranks */
+} ring;
+
+/* The rows that all ranks have room for. Collective. */
+static int find_rows_all(ring *r, int64_t most)
+{
+    int64_t device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE),
+            host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST);
+    r->rows = gm_max(gm_min(most, gm_min(device, host) / (4 * PITCH)), LEAST_ROWS);
+    return gm_min_all(&r->rows);
+}
+
+static int open_ring(ring *r)
+{
+    r->pool = (gm_pool){.ops = r->setup->ops, .device = r->setup->device};
+    r->src = gm_pool_device(&r->pool, r->rows, PITCH);
+    r->dst = gm_pool_device(&r->pool, r->rows, PITCH);
+    r->host = gm_pool_pinned(&r->pool, r->rows, PITCH);
+    return r->pool.status ? r->pool.status : r->setup->ops->queue_open(r->setup->device, &r->queue);
+}
+
+static void close_ring(ring *r)
+{
+    if (r->queue)
+        r->setup->ops->queue_close(r->queue);
+    gm_pool_release(&r->pool);
+}
+
+/* Word i of what a rank sends in a turn; the last one ends beyond the rows. */
+static uint64_t word_of(int rank, int turn, int64_t i)
+{
+    return gm_random_bits(gm_random_key(5, 2 * (uint64_t)rank + (uint64_t)turn), (uint64_t)i);
+}
+
+static int fill(ring *r, int turn, size_t pitch)
+{
+    const gm_device_ops *ops = r->setup->ops;
+    for (int64_t i = 0; i < gm_ceil_div(r->rows * WIDTH, 8); i++)
+        r->host[i] = word_of(r->setup->ranks->rank, turn, i);
+    int status = ops->copy_in(r->queue, r->src, pitch, r->host, WIDTH, WIDTH, r->rows);
+    if (!status)
+        status = ops->zero(r->queue, r->dst, (size_t)r->rows * PITCH);
+    return status ? status : ops->queue_sync(r->queue);
+}
+
+static int compare(ring *r, int from, int turn, size_t pitch)
+{
+    const gm_device_ops *ops = r->setup->ops;
+    int64_t bytes = r->rows * WIDTH, wrong = 0;
+    int status = ops->copy_out(r->queue, r->host, WIDTH, r->dst, pitch, WIDTH, r->rows);
+    if (!status)
+        status = ops->queue_sync(r->queue);
+    for (int64_t i = 0; 8 * i < bytes && !status; i++) {
+        uint64_t right = word_of(from, turn, i);
+        wrong += memcmp(&right, &r->host[i], (size_t)gm_min(bytes - 8 * i, 8)) != 0;
+    }
+    return wrong == 0 ? status
+                      : gm_fail(GM_EMPI, "exchange %s: wrong bytes arrived from rank %d, in %lld of %lld words",
+                                r->path->name, from, (long long)wrong, (long long)gm_ceil_div(bytes, 8));
+}
+
+static int trade(const ring *r, const gm_exchange_region *send, const gm_exchange_region *receive, int status)
+{
+    double limit = r->setup->patience > 0 ? r->setup->patience : patience, from = gm_clock();
+    r->path->begin(r->state, send, receive, NULL, status);
+    while (!status && !r->path->advance(r->state))
+        if (gm_clock() - from > limit) {
+            status = gm_fail(GM_EMPI, "exchange %s: a probe has not arrived after %g s", r->path->name, limit);
+            r->path->fail(r->state, status);
+        }
+    return r->path->end(r->state);
+}
+
+/* Turn 0 goes to the next rank, turn 1 to the one before, from rows that lie apart. Collective. */
+static int turn_all(ring *r, int turn)
+{
+    const gm_ranks *ranks = r->setup->ranks;
+    int next = (ranks->rank + 1) % ranks->size, last = (ranks->rank + ranks->size - 1) % ranks->size;
+    int to = turn ? last : next, from = turn ? next : last;
+    size_t pitch = turn ? PITCH : WIDTH;
+    const gm_exchange_region send = {to, r->src, pitch, WIDTH, r->rows},
+                             receive = {from, r->dst, pitch, WIDTH, r->rows};
+    int status = trade(r, &send, &receive, fill(r, turn, pitch));
+    return gm_agree_all(ranks, status ? status : compare(r, from, turn, pitch));
+}
+
+int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state)
+{
+    ring r = {.setup = setup, .path = path, .state = state};
+    int status = find_rows_all(&r, ROWS);
+    if (!status)
+        status = gm_agree_all(setup->ranks, open_ring(&r));
+    for (int turn = 0; turn < 2 && !status; turn++)
+        status = turn_all(&r, turn);
+    close_ring(&r);
+    return status;
+}
+
+/* Seconds of a turn of all ranks, once they have met. Collective. */
+static int time_all(ring *r, int64_t bytes, double *seconds)
+{
+    const gm_ranks *ranks = r->setup->ranks;
+    const gm_exchange_region send = {(ranks->rank + 1) % ranks->size, r->src, (size_t)bytes, (size_t)bytes, 1},
+                             receive = {(ranks->rank + ranks->size - 1) % ranks->size, r->dst, (size_t)bytes,
+                                        (size_t)bytes, 1};
+    int status = gm_agree_all(ranks, GM_OK);
+    double from = gm_clock();
+    if (!status)
+        status = gm_agree_all(ranks, trade(r, &send, &receive, GM_OK));
+    *seconds = gm_clock() - from;
+    return status;
+}
+
+int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *rate)
+{
+    ring r = {.setup = setup, .path = path, .state = state};
+    double best = 0, seconds = 0;
+    int status = find_rows_all(&r, RATE_BYTES / PITCH);
+    int64_t bytes = r.rows * PITCH, worst;
+    if (!status)
+        status = gm_agree_all(setup->ranks, open_ring(&r));
+    for (int i = 0; i < RATE_TURNS && !status; i++) {
+        status = time_all(&r, bytes, &seconds);
+        best = best == 0 || seconds < best ? seconds : best;
+    }
+    worst = (int64_t)((double)bytes / (best > 0 ? best : 1));
+    if (!status)
+        status = gm_min_all(&worst);
+    *rate = status ? 0 : (double)worst;
+    close_ring(&r);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* probe.h - does a path carry bytes? Random bytes go around a ring of all ranks, in both directions, and are compared
+ * on the host. And how fast? */
+#ifndef GM_SRC_EXCHANGE_PROBE_H
+#define GM_SRC_EXCHANGE_PROBE_H
+
+#include "src/exchange/path.h"
+
+/* GM_EMPI: other bytes arrived, or none within the setup's patience. The status is agreed. Collective. */
+int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state);
+
+/* gm_exchange_rate_all(). Collective. */
+int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *rate);
+
+#endif
