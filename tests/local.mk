@@ -45,6 +45,7 @@ GM_TESTS = \
 	tests/src/caps_shared.np2 \
 	tests/src/bench/exchange.np2 \
 	tests/src/bench/limits \
+	tests/src/bench/pairs.np3 \
 	tests/src/bench/picture \
 	tests/src/exchange/cut \
 	tests/src/exchange/nccl.np3 \
@@ -159,7 +160,7 @@ GM_TESTS_TOOLS = \
 TESTS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_SCRIPT)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
-dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/pack tests/gpu/run
+dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/exchange tests/gpu/pack tests/gpu/run
 EXTRA_DIST += \
 	tests/cli/gm.py \
 	tests/cli/oracle.py \
@@ -271,6 +272,8 @@ tests_src_bench_exchange_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
+tests_src_bench_pairs_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
 tests_src_exchange_cut_SOURCES = tests/src/exchange/cut.c

@@ -76,6 +76,9 @@ const gm_measure_ops gm_cuda_measure = {
     .rival_reduce_name = gm_cuda_rival_reduce_name,
     .rival_reduce_room = gm_cuda_rival_reduce_room,
     .rival_reduce = cuda_rival_reduce,
+    .share = gm_cuda_share,
+    .attach = gm_cuda_attach,
+    .detach = gm_cuda_detach,
     .rival = gm_cuda_rival,
     .rival_product = gm_cuda_rival_product,
 #define GM_LAB_OP(name, cpu, cuda) ENTRY_##cuda(name)

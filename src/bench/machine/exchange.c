@@ -19,8 +19,7 @@ enum {
     MOST_MESSAGE = 1 << 30,
     MOST_BRIEF = 64 << 20, /* where all tests run */
     MOST_BACK = 16 << 20,  /* bytes that come back from the device together */
-    ROW = 4 << 10,         /* of random data */
-    CHECKED = 32 << 10     /* bytes that a thread compares together */
+    ROW = 4 << 10          /* of random data */
 };
 static const int64_t factor[2] = {4, 16 /* all tests run */}; /* from one size to the next */
 
@@ -108,25 +107,6 @@ static int run(const void *context, int status)
 
 /* --- Checks --- */
 
-static uint64_t key_of(int rank)
-{
-    return gm_random_key(3, (uint64_t)rank);
-}
-
-/* Are bytes [at, at + bytes) of what rank `from` sends in `back`? */
-static int is_right(const net *n, int from, int64_t at, int64_t bytes)
-{
-    const gm_bench_pair source = {.key = key_of(from)};
-    int wrong = 0;
-#pragma omp parallel for num_threads(n->bench->job->threads) reduction(| : wrong)
-    for (int64_t i = 0; i < bytes; i += CHECKED) {
-        char right[CHECKED];
-        gm_bench_pair_source(&source, at + i, gm_min(bytes - i, CHECKED), right);
-        wrong |= memcmp(right, n->back + i, (size_t)gm_min(bytes - i, CHECKED)) != 0;
-    }
-    return !wrong;
-}
-
 /* Compares every byte that has arrived, or, of copies, those that came last. */
 static int check_bytes(const trade *t)
 {
@@ -137,7 +117,7 @@ static int check_bytes(const trade *t)
         size = gm_min(t->bytes - at, n->part);
         if (!is_copy)
             status = gm_bench_download(n->bench, n->back, n->dst + at, (size_t)size);
-        if (!status && !is_right(n, sender, at, size))
+        if (!status && !gm_together_is_right(n->bench, sender, at, size, n->back))
             status = gm_fail(GM_ECHECK, "bench exchange: %s %s: wrong bytes arrived from rank %d", t->variant, t->shape,
                              sender);
     }
@@ -271,7 +251,8 @@ static int open_net(net *n)
     n->dst = memory[1];
     n->back = memory[2];
     return status ? status
-                  : gm_bench_fill(bench, n->src, GM_DTYPE_U64, n->most / ROW, ROW / 8, ROW / 8, key_of(n->ranks->rank));
+                  : gm_bench_fill(bench, n->src, GM_DTYPE_U64, n->most / ROW, ROW / 8, ROW / 8,
+                                  gm_together_key(n->ranks->rank));
 }
 
 static void close_net(net *n)

@@ -1,13 +1,14 @@
 /* bench link - the link between the host and the devices: pieces of pinned memory of each size, to the device, from it,
  * and both at once; the device of each rank by itself, then those of all ranks at once, whose sum is held against that
- * of the ranks alone; and, where the host has several NUMA nodes, memory near the device and on another node. Which way
- * to copy is fast is the question of bench transfer (lab/transfer.c). */
+ * of the ranks alone; where the host has several NUMA nodes, memory near the device and on another node; and from
+ * device to device (pairs.c). Which way to copy is fast is the question of bench transfer (lab/transfer.c). */
 #include "base/log.h"
 #include "base/size.h"
 #include "mpi/numa.h"
 #include "src/bench/lab/copies.h"
 #include "src/bench/lab/host.h"
 #include "src/bench/lab/lab.h"
+#include "src/bench/machine/pairs.h"
 #include "src/bench/team.h"
 
 #include <stdlib.h>
@@ -246,5 +247,7 @@ int gm_bench_link(gm_bench *bench)
     if (count == 0)
         return gm_bench_skip(bench, "too little memory is free");
     int status = gm_bench_each_size(bench, UNIT, sizes, count, measure_piece);
-    return status || bench->job->options->shapes ? status : measure_all(bench, sizes[count - 1], 1);
+    if (!status && !bench->job->options->shapes)
+        status = measure_all(bench, sizes[count - 1], 1);
+    return status || bench->job->options->shapes ? status : gm_bench_pairs_all(bench);
 }

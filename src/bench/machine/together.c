@@ -2,12 +2,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/size.h"
 
+#include <string.h>
+
 enum {
-    BATCH = 5, /* repetitions between two agreements, at most */
-    LEAST = 5, /* repetitions */
-    MOST = 200 /* likewise */
+    BATCH = 5,         /* repetitions between two agreements, at most */
+    LEAST = 5,         /* repetitions */
+    MOST = 200,        /* likewise */
+    CHECKED = 32 << 10 /* bytes that a thread compares together */
 };
 static const double batch_s = 0.05, timing_s[2] = {0.2, 0.03 /* all tests run */}, steady_spread = 0.01;
 
@@ -39,6 +43,24 @@ int gm_together_time_all(gm_bench *bench, gm_together *run, const void *context,
             status = gm_broadcast_all(&batch, sizeof batch);
     }
     return status;
+}
+
+uint64_t gm_together_key(int rank)
+{
+    return gm_random_key(3, (uint64_t)rank);
+}
+
+int gm_together_is_right(const gm_bench *bench, int rank, int64_t at, int64_t bytes, const char *memory)
+{
+    const gm_bench_pair source = {.key = gm_together_key(rank)};
+    int wrong = 0;
+#pragma omp parallel for num_threads(bench->job->threads) reduction(| : wrong)
+    for (int64_t i = 0; i < bytes; i += CHECKED) {
+        char right[CHECKED];
+        gm_bench_pair_source(&source, at + i, gm_min(bytes - i, CHECKED), right);
+        wrong |= memcmp(right, memory + i, (size_t)gm_min(bytes - i, CHECKED)) != 0;
+    }
+    return !wrong;
 }
 
 int gm_together_is_lonely(const gm_bench *bench)

@@ -12,6 +12,10 @@ typedef int gm_together(const void *context, int status);
 /* Repeats until rank 0's times are steady. Collective. */
 int gm_together_time_all(gm_bench *bench, gm_together *run, const void *context, gm_bench_timing *timing);
 
+/* Are bytes [at, at + bytes) of a rank's random data (gm_bench_fill() of U64 words by this key) in `memory`? */
+uint64_t gm_together_key(int rank);
+int gm_together_is_right(const gm_bench *bench, int rank, int64_t at, int64_t bytes, const char *memory);
+
 /* Is there only one rank? Then a note says so. */
 int gm_together_is_lonely(const gm_bench *bench);
 
