@@ -118,6 +118,8 @@ typedef struct gm_device_ops {
                        int64_t rows);
     int (*zero)(gm_queue *queue, void *dst, size_t bytes);
 
+    /* The queue as libraries that put work into it themselves know it, a cudaStream_t (kernels/exchange/nccl.h); NULL:
+     * there is no such library. */
     void *(*stream)(gm_queue *queue);
 
     /* The product of a precision; NULL: not supported by this kind of device. */
