@@ -23,6 +23,7 @@ struct gm_stream {
      * ordered_stages retire in order. */
     int64_t issued, started;
     int on_device, exhausted;
+    int awaits; /* the next piece in order waits for something that does not wake the main thread */
 };
 
 static const unsigned ordered_stages = GM_STAGE_SEND | GM_STAGE_DONE;
@@ -146,11 +147,17 @@ static int enqueue_stage(gm_stream *s, gm_slot *slot, int stage)
 static int start(gm_stream *s, gm_phase_times *times, int *progress)
 {
     gm_slot *slot = next_in_flight(s, s->started);
+    const gm_program *p = s->program;
+    int status = GM_OK, is_there = 1;
+    s->awaits = 0;
     if (!slot || slot->index != s->started || !gm_stream_io_is_ready(s->io, slot))
         return GM_OK;
+    if (p->await_turn)
+        status = p->await_turn(p->context, &slot->piece, &is_there);
+    s->awaits = !is_there;
+    if (status || !is_there)
+        return status;
     *progress = 1;
-    const gm_program *p = s->program;
-    int status = GM_OK;
     if (slot->piece.stages & GM_STAGE_RECEIVE) {
         double from = gm_clock();
         status = p->receive(p->context, &slot->piece, slot->memory.out);
@@ -235,8 +242,8 @@ static int run_pieces(gm_stream *s, gm_phase_times *times)
         status = gm_stream_io_merge_status(s->io, status, &idle);
         if (status || (idle && s->exhausted && s->started == s->issued && s->on_device == 0))
             return status;
-        if (!progress) /* nanoseconds: short while the device works, as it does not signal that it is done */
-            gm_stream_io_wait(s->io, seen, s->on_device ? 20 * 1000 : 20 * 1000 * 1000);
+        if (!progress) /* nanoseconds: short while the device works or a piece waits, as neither signals its end */
+            gm_stream_io_wait(s->io, seen, s->on_device || s->awaits ? 20 * 1000 : 20 * 1000 * 1000);
     }
 }
 
@@ -250,7 +257,7 @@ static void notify_failure(gm_stream *s, const gm_piece *piece, int received, in
         p->send(p->context, piece, NULL);
 }
 
-/* After a failure: waits for all pieces in flight, then completes all remaining receives and sends. */
+/* After a failure: waits for all pieces in flight, then completes all that other ranks expect. */
 static void finish_failed_run(gm_stream *s, int status)
 {
     if (status != GM_EPEER)
@@ -264,6 +271,8 @@ static void finish_failed_run(gm_stream *s, int status)
     int more = s->program->send || s->program->receive;
     while (more && !s->exhausted && s->program->next(s->program->context, &piece, &more) == GM_OK && more)
         notify_failure(s, &piece, 0, 0);
+    if (s->program->abandon)
+        s->program->abandon(s->program->context, status);
     for (int64_t i = 0; i < s->opened; i++) {
         s->slots[i].state = GM_SLOT_FREE;
         s->slots[i].index = -1;
@@ -274,7 +283,7 @@ int gm_stream_run(gm_stream *s, const gm_program *program, gm_phase_times *times
 {
     s->program = program;
     s->issued = s->started = 0;
-    s->on_device = s->exhausted = 0;
+    s->on_device = s->exhausted = s->awaits = 0;
     int status = gm_stream_io_begin(s->io, program, s->queues[GM_DEVICE_STAGE_IN]);
     /* Nanoseconds. The default of 50 us lengthens each short wait by the time of a copy of a piece. */
     prctl(PR_SET_TIMERSLACK, 1000UL);

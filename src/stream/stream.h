@@ -7,8 +7,8 @@
  *
  *   FREE        the ring's
  *   READING     the I/O threads': program.read, each thread for a share of the piece
- *   READY       the ring's: the piece waits for its turn, as pieces go to the device in order; a piece that another
- *               rank sends is received here (program.receive, main thread)
+ *   READY       the ring's: the piece waits for its turn, as pieces go to the device in order, and then for what else
+ * it needs (program.await_turn); a piece that another rank sends is received here (program.receive, main thread)
  *   ON_DEVICE   the device's: three stages, each on a queue of its own
  *                   to_device    the copy of what was read, then program.to_device, on the queue `in`
  *                   compute      program.compute on the queue `compute`
@@ -32,14 +32,14 @@
 #include <stddef.h>
 
 /* One piece of work: a rectangle of one of the operation's matrices. The operation defines the meaning of kind, matrix,
- * leaf, step and last. */
+ * leaf, step, block and last. */
 typedef struct gm_piece {
     int kind;
     int matrix;
     int64_t row, rows, col, cols;
     int64_t at_row, at_col; /* its place in the block that it is a part of */
     int64_t leaf, leaves;   /* first leaf, number of leaves */
-    int64_t step;
+    int64_t step, block;
     int64_t in;                 /* bytes that are read, one after the other, and that the ring copies to the device */
     int64_t in_from;            /* the first of them, counted from where units of in_unit bytes begin */
     int64_t in_unit;            /* bytes: the shares of several threads end with units */
@@ -90,6 +90,12 @@ typedef struct gm_program {
     int (*send)(void *context, const gm_piece *piece, const void *out); /* out NULL: this rank has failed */
     int (*write)(void *context, const gm_piece *piece, const void *out);
     int (*done)(void *context, const gm_piece *piece, const void *out);
+    /* *is_there: is what the piece needs besides its read there, from another rank say? Asked at its turn again and
+     * again until it is: does not wait. May be NULL. */
+    int (*await_turn)(void *context, const gm_piece *piece, int *is_there);
+    /* After a failure (status) on this rank: completes, on the main thread, what other ranks expect of it. May be NULL.
+     */
+    void (*abandon)(void *context, int status);
 } gm_program;
 
 typedef enum gm_phase {

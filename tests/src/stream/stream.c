@@ -20,6 +20,8 @@ typedef struct state {
     atomic_int wrong, reads, writes, failures, received;
     int sent;
     int64_t moved;
+    int late;              /* turns that every fifth piece waits for */
+    int waited, abandoned; /* turns; the status that abandon() was given */
 } state;
 
 static int fails(state *s, const gm_piece *piece, unsigned stage)
@@ -95,6 +97,19 @@ static int send(void *context, const gm_piece *piece, const void *host)
     return GM_OK;
 }
 
+static int await_turn(void *context, const gm_piece *piece, int *is_there)
+{
+    state *s = context;
+    s->wrong += piece->kind != s->started; /* those before it have started */
+    *is_there = piece->kind % 5 != 0 || ++s->waited % (s->late + 1) == 0;
+    return fails(s, piece, GM_STAGE_DONE);
+}
+
+static void abandon(void *context, int status)
+{
+    ((state *)context)->abandoned = status;
+}
+
 static void progress(void *context, int64_t bytes)
 {
     ((state *)context)->moved += bytes;
@@ -119,6 +134,10 @@ static int run(state *s, int depth, int threads, int exchanging)
     if (exchanging) {
         program.receive = receive;
         program.send = send;
+    }
+    if (s->late) {
+        program.await_turn = await_turn;
+        program.abandon = abandon;
     }
     if (gm_device_cpu.open(0, 1, &device))
         return GM_EINTERNAL;
@@ -198,6 +217,26 @@ static void test_exchange_after_failure(void)
     }
 }
 
+/* Pieces that wait for something else than a read hold up those behind them, not the end of those before. */
+static void test_turns(void)
+{
+    const unsigned stages = GM_STAGE_READ | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
+    for (int depth = 1; depth <= 9; depth += 4) {
+        state s = {.fail_at = -1, .stages = stages, .late = 7};
+        int status = run(&s, depth, 2, 0);
+        tap_ok(status == GM_OK && s.wrong == 0 && s.writes == PIECES && s.abandoned == GM_OK &&
+                   s.waited == (PIECES + 4) / 5 * 8,
+               "%d slots: every fifth piece waits for its turn, %d turns in all", depth, s.waited);
+    }
+    for (int at = 0; at < PIECES; at += 65) {
+        state s = {.fail_at = at, .fail_stage = GM_STAGE_DONE, .stages = stages, .late = 3};
+        int status = run(&s, 4, 2, 0);
+        gm_error_clear();
+        tap_ok(status == GM_EINPUT && s.wrong == 0 && s.abandoned == GM_EINPUT && s.started == at,
+               "piece %d fails at its turn: it does not start, and what others expect is completed", at);
+    }
+}
+
 int main(void)
 {
     allocations_left = INT_MAX;
@@ -205,5 +244,6 @@ int main(void)
     test_few_slots();
     test_failures();
     test_exchange_after_failure();
+    test_turns();
     return tap_done();
 }
