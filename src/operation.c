@@ -195,7 +195,8 @@ static int plan_all(gm_run *run)
     if (status)
         return status;
     const gm_dataset *first = run->shape.inputs && run->input[0].direct ? &run->input[0] : NULL;
-    gm_rates_sample sample = {.ranks = job->ranks, .input = first, .threads = job->threads};
+    gm_rates_sample sample = {
+        .ranks = job->ranks, .ops = job->ops, .device = job->device, .input = first, .threads = job->threads};
     sample.seconds = job->ranks->rank == 0 ? measurement_of(run) : 0;
     status = gm_job_agree_all(job, gm_broadcast_all(&sample.seconds, sizeof sample.seconds));
     if (status || sample.seconds <= 0)

@@ -17,6 +17,8 @@ enum { SLOTS = 4, MOST_PIECE = 4 << 20, LEAST_PIECE = 256 << 10, USUAL_PIECES = 
 
 typedef enum direction { SEND, RECEIVE, DIRECTIONS } direction;
 
+_Static_assert(GM_STAGED_PINNED == DIRECTIONS * (SLOTS * MOST_PIECE + GM_ALLOC_OVERHEAD), "what plans count");
+
 /* The pieces of one direction, which pass two stages in order: when they are sent the copy and the message, when they
  * are received the message and the copy. Pieces [0, begun) have begun the first stage, [0, passed) the second, and [0,
  * ended) are done: ended <= passed <= begun <= ended + SLOTS. */

@@ -13,11 +13,14 @@
 #ifndef GM_SRC_EXCHANGE_STAGED_H
 #define GM_SRC_EXCHANGE_STAGED_H
 
+#include "base/memory.h"
 #include "src/exchange/path.h"
 
 typedef struct gm_staged gm_staged;
 
-/* Opens the queues and slots (32 MiB of pinned memory) for exchanges of this rank. GM_EDEVICE: the ranks agree on the
+enum { GM_STAGED_PINNED = (32 << 20) + 2 * GM_ALLOC_OVERHEAD }; /* bytes, unless the device addresses host memory */
+
+/* Opens the queues and slots (GM_STAGED_PINNED) for exchanges of this rank. GM_EDEVICE: the ranks agree on the
  * status before they exchange. The caller closes it, also after a failure; close takes NULL. */
 int gm_staged_open(const gm_device_ops *ops, gm_device *device, int rank, gm_staged **staged);
 void gm_staged_close(gm_staged *staged);

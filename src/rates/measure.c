@@ -7,13 +7,14 @@
 #include "io/read/reader.h"
 #include "io/read/speed.h"
 #include "mpi/exchange.h"
+#include "src/exchange/staged.h"
+#include "src/stream/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
-    MESSAGE = 2 << 20, /* bytes: a large one to MPI */
+    MESSAGE = 8 << 20, /* bytes: about a band of a product */
     MESSAGES = 3       /* that are timed; one goes before them */
 };
 
@@ -72,12 +73,52 @@ static int measure_read_all(const gm_rates_sample *s, gm_rates *rates)
 
 /* --- The exchange --- */
 
-/* Ranks [0, distance), [2 distance, 3 distance) ... send to the rank that is `distance` further on. */
-static int partner_of(const gm_ranks *ranks, int distance, int *sends)
+/* What a rank exchanges with: the path, and two regions of device memory. */
+typedef struct exchanger {
+    const gm_rates_sample *sample;
+    gm_staged *staged;
+    gm_pool pool;
+    void *memory[2]; /* [MESSAGE] */
+} exchanger;
+
+static void close_exchanger(exchanger *e)
 {
-    *sends = ranks->rank / distance % 2 == 0;
-    int partner = *sends ? ranks->rank + distance : ranks->rank - distance;
+    gm_staged_close(e->staged);
+    gm_pool_release(&e->pool);
+}
+
+/* Whether there is memory for it, on all ranks: without an error. Collective. */
+static int open_exchanger_all(const gm_rates_sample *s, exchanger *e, int64_t *opened)
+{
+    const int64_t host = s->ops->unified ? 2 * (MESSAGE + GM_ALLOC_OVERHEAD) : GM_STAGED_PINNED;
+    *e = (exchanger){.sample = s, .pool = {.ops = s->ops, .device = s->device}};
+    *opened = gm_host_try_charge(host);
+    if (*opened) {
+        int before = gm_error_hush(1);
+        gm_host_release_charge(host);
+        for (int i = 0; i < 2; i++)
+            e->memory[i] = gm_pool_device(&e->pool, MESSAGE, 1);
+        *opened = !e->pool.status && !gm_staged_open(s->ops, s->device, s->ranks->rank, &e->staged);
+        gm_error_hush(before);
+    }
+    return gm_min_all(opened);
+}
+
+/* Ranks [0, distance), [2 distance, 3 distance) ... and those `distance` further on are pairs; -1: none. */
+static int partner_of(const gm_ranks *ranks, int distance, int *is_first)
+{
+    *is_first = ranks->rank / distance % 2 == 0;
+    int partner = *is_first ? ranks->rank + distance : ranks->rank - distance;
     return partner < ranks->size ? partner : -1;
+}
+
+/* The index of the partner's host. */
+static int meet(const gm_ranks *ranks, int partner, int is_first, int *host)
+{
+    int mine = ranks->host_index, status = is_first ? gm_send(partner, &mine, sizeof mine) : GM_OK;
+    if (!status)
+        status = gm_receive(partner, host, sizeof *host);
+    return status || is_first ? status : gm_send(partner, &mine, sizeof mine);
 }
 
 static int by_size(const void *a, const void *b)
@@ -86,74 +127,51 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The first message has the index of the sender's host, and after it both ranks have touched their buffers. */
-static int send_messages(int to, int host, char *buffer)
+/* Both ways at once. *rate: by the median of the exchanges. */
+static int exchange(const exchanger *e, int partner, double *rate)
 {
+    gm_region send = {.peer = partner, .memory = e->memory[0], .pitch = MESSAGE, .width = MESSAGE, .rows = 1};
+    gm_region receive = send;
+    double took[MESSAGES + 1];
     int status = GM_OK;
-    if (buffer)
-        memcpy(buffer, &host, sizeof host);
-    for (int i = 0; i <= MESSAGES && !status; i++)
-        status = gm_send(to, buffer, MESSAGE);
+    receive.memory = e->memory[1];
+    for (int i = 0; i <= MESSAGES; i++) { /* all of them, also after a failure */
+        double start = gm_clock();
+        status = gm_staged_exchange(e->staged, &send, &receive, NULL, status);
+        took[i] = gm_clock() - start;
+    }
+    qsort(took + 1, MESSAGES, sizeof *took, by_size);
+    *rate = MESSAGE / fmax(took[1 + MESSAGES / 2], 1e-9);
     return status;
 }
 
-/* *rate: by the median of the messages; 0 if a rank has no buffer. */
-static int receive_messages(int from, int *host, char *buffer, double *rate)
-{
-    double took[MESSAGES];
-    int status = GM_OK, received = 0;
-    *rate = 0;
-    for (int i = 0; i <= MESSAGES && (!status || status == GM_EPEER); i++) {
-        double start = gm_clock();
-        status = gm_receive(from, buffer, MESSAGE);
-        if (status || !buffer)
-            continue;
-        if (i == 0)
-            memcpy(host, buffer, sizeof *host);
-        else
-            took[received++] = gm_clock() - start;
-    }
-    if (received == MESSAGES) {
-        qsort(took, MESSAGES, sizeof *took, by_size);
-        *rate = MESSAGE / fmax(took[MESSAGES / 2], 1e-9);
-    }
-    return status == GM_EPEER ? GM_OK : status;
-}
-
-/* *rate: of a rank that receives, 0 of others; *host: the sender's. buffer: MESSAGE bytes, or NULL. GM_OK also when the
- * other rank has no buffer; GM_EMPI. */
-static int exchange(const gm_ranks *ranks, int distance, char *buffer, double *rate, int *host)
-{
-    int sends, partner = partner_of(ranks, distance, &sends);
-    *rate = 0;
-    *host = ranks->host_index;
-    if (partner < 0)
-        return GM_OK;
-    return sends ? send_messages(partner, *host, buffer) : receive_messages(partner, host, buffer, rate);
-}
-
 /* The least rate of all pairs at a distance, of one host and of two. Collective. */
-static int exchange_all(const gm_ranks *ranks, int distance, char *buffer, int64_t *near, int64_t *far)
+static int exchange_all(const exchanger *e, int distance, int64_t *near, int64_t *far)
 {
-    double rate;
-    int host, status = exchange(ranks, distance, buffer, &rate, &host);
+    const gm_ranks *ranks = e->sample->ranks;
+    int is_first, partner = partner_of(ranks, distance, &is_first), host = ranks->host_index, status = GM_OK;
+    double rate = INFINITY;
+    if (partner >= 0)
+        status = meet(ranks, partner, is_first, &host);
+    status = gm_agree_all(ranks, status); /* all begin at the same time */
+    if (status)
+        return status;
+    if (partner >= 0)
+        status = exchange(e, partner, &rate);
     int64_t *mine = host == ranks->host_index ? near : far;
-    if (rate > 0)
+    if (partner >= 0)
         *mine = gm_min(*mine, whole(rate));
     return gm_agree_all(ranks, status);
 }
 
 /* Neighbours, mostly of one host, and with several hosts ranks half of the run apart. */
-static int measure_exchange_all(const gm_ranks *ranks, gm_rates *rates)
+static int measure_pairs_all(const exchanger *e, gm_rates *rates)
 {
+    const gm_ranks *ranks = e->sample->ranks;
     int64_t near = INT64_MAX, far = INT64_MAX;
-    void *buffer = NULL;
-    if (gm_host_try(MESSAGE, &buffer))
-        memset(buffer, 0, MESSAGE);
-    int status = exchange_all(ranks, 1, buffer, &near, &far);
+    int status = exchange_all(e, 1, &near, &far);
     if (!status && ranks->hosts > 1)
-        status = exchange_all(ranks, ranks->size / 2, buffer, &near, &far);
-    gm_host_free(buffer);
+        status = exchange_all(e, ranks->size / 2, &near, &far);
     if (!status)
         status = gm_min_all(&near);
     if (!status)
@@ -166,10 +184,21 @@ static int measure_exchange_all(const gm_ranks *ranks, gm_rates *rates)
     return GM_OK;
 }
 
+static int measure_exchange_all(const gm_rates_sample *s, gm_rates *rates)
+{
+    exchanger e;
+    int64_t opened;
+    int status = open_exchanger_all(s, &e, &opened);
+    if (!status && opened)
+        status = measure_pairs_all(&e, rates);
+    close_exchanger(&e);
+    return status;
+}
+
 int gm_rates_measure_all(const gm_rates_sample *s, gm_rates *rates)
 {
     int status = s->input ? measure_read_all(s, rates) : GM_OK;
     if (!status && s->ranks->size > 1)
-        status = measure_exchange_all(s->ranks, rates);
+        status = measure_exchange_all(s, rates);
     return gm_agree_all(s->ranks, status);
 }

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "io/describe/describe.h"
+#include "kernels/kernels.h"
+#include "tests/src/slow_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 static gm_ranks ranks;
+static gm_device *device;
 
 static gm_rates nominal(int unified)
 {
@@ -45,7 +48,8 @@ static int no_error(void)
 
 static void test_measured(const gm_dataset *input)
 {
-    gm_rates_sample sample = {.ranks = &ranks, .input = input, .threads = 2, .seconds = 0.03};
+    gm_rates_sample sample = {
+        .ranks = &ranks, .ops = &gm_device_cpu, .device = device, .input = input, .threads = 2, .seconds = 0.03};
     gm_rates rates = nominal(1), gpu = nominal(0);
     double from = gm_clock();
     int status = gm_rates_measure_all(&sample, &rates);
@@ -53,16 +57,17 @@ static void test_measured(const gm_dataset *input)
            "reading and the exchange are measured, the same on all ranks, in %.3f s", gm_clock() - from);
     tap_ok(rates.read_rank > 1e6 && rates.read_host >= rates.read_rank && rates.exchange_near > 1e6,
            "they are rates: %.3g, %.3g and %.3g byte/s", rates.read_rank, rates.read_host, rates.exchange_near);
+    sample.ops = slow_device_ops(&gm_device_cpu);
     status = gm_rates_measure_all(&sample, &gpu);
-    tap_ok(status == GM_OK && gpu.read_rank <= nominal(0).read_rank && gpu.read_host <= nominal(0).read_host &&
-               same_on_all_ranks(&gpu),
+    tap_ok(status == GM_OK && gpu.exchanges_measured && gpu.read_rank <= nominal(0).read_rank &&
+               gpu.read_host <= nominal(0).read_host && same_on_all_ranks(&gpu),
            "on a device of its own reading is never faster than the ring");
-    tap_ok(gm_memory_used(GM_HOST) == 0, "no memory is left");
+    tap_ok(gm_memory_used(GM_HOST) == 0 && gm_memory_used(GM_DEVICE) == 0, "no memory is left");
 }
 
 static void test_not_measured(const gm_dataset *input)
 {
-    gm_rates_sample sample = {.ranks = &ranks, .threads = 2, .seconds = 0.03};
+    gm_rates_sample sample = {.ranks = &ranks, .ops = &gm_device_cpu, .device = device, .threads = 2, .seconds = 0.03};
     gm_rates rates = nominal(1);
     tap_ok(gm_rates_measure_all(&sample, &rates) == GM_OK && !rates.reads_measured && rates.exchanges_measured,
            "without an input only the exchange is");
@@ -83,6 +88,13 @@ static void test_not_measured(const gm_dataset *input)
                same_on_all_ranks(&rates) && no_error(),
            "nor anything where one rank has no memory for it");
     gm_memory_set_optional(INT64_MAX);
+    gm_memory_set_cap(GM_DEVICE, ranks.rank == 1 ? 1 << 20 : INT64_MAX);
+    rates = nominal(1);
+    status = gm_rates_measure_all(&sample, &rates);
+    tap_ok(status == GM_OK && rates.reads_measured && !rates.exchanges_measured &&
+               rates.exchange_near == nominal(1).exchange_near && same_on_all_ranks(&rates) && no_error(),
+           "nor the exchange where one rank has no memory on its device");
+    gm_memory_set_cap(GM_DEVICE, INT64_MAX);
 }
 
 int main(void)
@@ -101,10 +113,12 @@ int main(void)
         status = gm_describe("m.h5:/A", NULL, &input);
     tap_ok(gm_agree_all(&ranks, status) == GM_OK && !gm_broadcast_all(&input, sizeof input) && input.direct,
            "and described");
+    tap_ok(gm_device_cpu.open(0, 1, &device) == GM_OK, "a device is opened");
     test_measured(&input);
     test_not_measured(&input);
     if (ranks.rank == 0 && (unlink("m.h5") || chdir("/") || rmdir(folder)))
         tap_diag("%s is left", folder);
+    gm_device_cpu.close(device);
     int code = tap_done();
     gm_ranks_end_all();
     return code;
