@@ -86,6 +86,7 @@ GM_TESTS_HEAVY = \
 	tests/kernels/matmul/product \
 	tests/kernels/reduce/reduce \
 	tests/src/bench/team.np3 \
+	tests/src/matmul/chain.np4 \
 	tests/src/matmul/fault \
 	tests/src/matmul/repair.np3 \
 	tests/src/matmul/staged \
@@ -296,6 +297,8 @@ tests_src_start_early_SOURCES = tests/src/start/early.c
 tests_src_start_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
+tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -3,7 +3,7 @@
  *   matmul_cpu.c                            products, by OpenBLAS, a leaf of a tile in each call
  *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products, without and with tensor cores, and their common parts
  *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels
- *   finish_cpu.c, finish_cuda.cu            fold a leaf of another rank; finish: alpha, beta, the type of C
+ *   finish_cpu.c, finish_cuda.cu            fold a leaf; finish: alpha, beta, the type of C
  *   probe_cpu.c, probe_cuda.cu              products with vectors, for the check */
 #ifndef GM_KERNELS_MATMUL_CALLS_H
 #define GM_KERNELS_MATMUL_CALLS_H
@@ -57,11 +57,12 @@ typedef struct gm_unpack_call {
     gm_dtype dst_type;
 } gm_unpack_call;
 
-/* acc[i][j] += part[i][j]: one more leaf, brought by another rank. Both of the same type, F32 or F64. */
+/* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32 or F64. */
 typedef struct gm_fold_call {
     int64_t rows, cols;
-    const void *part; /* [rows][cols], contiguous */
-    void *acc;        /* [rows][ld] */
+    const void *part; /* [rows][part_ld] */
+    int64_t part_ld;
+    void *acc; /* [rows][ld] */
     int64_t ld;
     gm_dtype type;
 } gm_fold_call;

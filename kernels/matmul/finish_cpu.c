@@ -28,9 +28,9 @@ int gm_cpu_fold(int threads, const gm_fold_call *call)
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < call->rows; i++) {
         if (call->type == GM_DTYPE_F32) {
-            add_float((float *)call->acc + i * call->ld, (const float *)call->part + i * call->cols, call->cols);
+            add_float((float *)call->acc + i * call->ld, (const float *)call->part + i * call->part_ld, call->cols);
         } else {
-            add_double((double *)call->acc + i * call->ld, (const double *)call->part + i * call->cols, call->cols);
+            add_double((double *)call->acc + i * call->ld, (const double *)call->part + i * call->part_ld, call->cols);
         }
     }
     return GM_OK;

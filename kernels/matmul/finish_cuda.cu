@@ -19,7 +19,7 @@ template <typename REAL>
 static __global__ void __launch_bounds__(LANES *WARPS) fold(gm_fold_call call)
 {
     elementwise(call.rows, call.cols, [&](int64_t i, int64_t j, int n) {
-        const REAL *part = (const REAL *)call.part + i * call.cols + j;
+        const REAL *part = (const REAL *)call.part + i * call.part_ld + j;
         REAL *acc = (REAL *)call.acc + i * call.ld + j;
         REAL x[EACH], y[EACH];
 #pragma unroll

@@ -48,51 +48,50 @@ static void set_flow(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_
     w->pieces = (read + w->write) / piece;
 }
 
-/* Bytes of the leaves of some number, of the rows and columns of a part. */
-static double leaf_bytes(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaves)
+/* What goes along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The
+ * owner, the last of the chain, waits for the layer with the most leaves, and until the first band has come all the
+ * way: each rank has a band of its own under way. */
+static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_work *w)
 {
-    return (double)leaves * (double)part->rows * (double)part->cols * (double)plan->problem.accumulator_bytes;
-}
-
-/* The owner takes the leaves of the layers in turn, the first of which is the largest. */
-static void set_owner(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_work *w)
-{
-    const gm_rates *rates = &plan->problem.rates;
-    int64_t layers = plan->grid[2] - 1;
+    const gm_matmul_problem *p = &plan->problem;
+    const gm_rates *rates = &p->rates;
+    double bytes = (double)part->rows * (double)part->cols * (double)p->accumulator_bytes;
+    w->exchange = workers(plan) <= gm_rates_host_ranks(rates) ? rates->exchange_near
+                                                              : fmin(rates->exchange_near, rates->exchange_far);
+    w->received = part->layer + 1 < plan->grid[2] ? bytes : 0;
+    w->sent = part->layer > 0 ? bytes : 0;
+    if (part->leaf0 > 0) /* a leaf and acc are read, acc is written */
+        w->memory = 3 * bytes * (double)(part->leaf1 - part->leaf0);
+    if (part->layer > 0)
+        return;
+    gm_crew crew = gm_rates_crew(rates, workers(plan));
     gm_matmul_part first;
-    gm_work other;
-    w->received = leaf_bytes(plan, part, plan->leaves - (part->leaf1 - part->leaf0));
-    gm_matmul_plan_part(plan, gm_matmul_plan_partner(plan, part, 1), &first);
-    set_flow(plan, &first, &other);
-    double flow = gm_work_seconds(&other, rates, gm_rates_crew(rates, workers(plan)), NULL);
-    if (rates->exchange_waits)
-        w->wait_s = fmax((double)layers * flow - w->received / w->exchange, 0);
+    gm_work longest;
+    gm_matmul_plan_part(plan, gm_matmul_plan_partner(plan, part, (int)plan->grid[2] - 1), &first);
+    set_flow(plan, &first, &longest);
+    double later = gm_work_seconds(&longest, rates, crew, NULL) - gm_work_seconds(w, rates, crew, NULL) +
+                   fmax(w->received, w->sent) / w->exchange;
+    double band = (double)gm_min(plan->band_rows, part->rows) * (double)gm_min(plan->block_cols, part->cols) *
+                  (double)p->accumulator_bytes;
+    w->wait_s = fmax(later, 0) +
+                (double)(plan->grid[2] - 2) * band / w->exchange * (double)gm_matmul_plan_blocks(plan, part);
 }
 
 int gm_matmul_cost_work(const void *context, int rank, gm_work *w)
 {
     const gm_matmul_plan *plan = context;
-    const gm_rates *rates = &plan->problem.rates;
     gm_matmul_part part;
     gm_matmul_plan_part(plan, rank, &part);
     if (part.idle)
         return 0;
     set_flow(plan, &part, w);
-    if (plan->grid[2] == 1)
-        return 1;
-    w->exchange = workers(plan) <= gm_rates_host_ranks(rates) ? rates->exchange_near
-                                                              : fmin(rates->exchange_near, rates->exchange_far);
-    if (part.layer == 0) {
-        set_owner(plan, &part, w);
-        w->to_device += w->received;
-    } else {
-        w->sent = leaf_bytes(plan, &part, part.leaf1 - part.leaf0);
-        w->from_device += w->sent;
-    }
+    if (gm_matmul_plan_chains(plan))
+        set_chain(plan, &part, w);
     return 1;
 }
 
-/* Blocks of about the size that the plan gives them: half of the device for the sums of C. */
+/* Blocks of about the size that the plan gives them: half of the device for the sums of C and the leaves that are kept
+ * apart. */
 static void estimate_blocks(gm_matmul_plan *plan)
 {
     const gm_matmul_problem *p = &plan->problem;
@@ -103,7 +102,8 @@ static void estimate_blocks(gm_matmul_plan *plan)
     plan->block_cols = gm_max(part.cols, 1);
     plan->same = p->shared && plan->grid[2] == 1 && p->m <= part.rows + part.cols &&
                  gm_mul_sat(gm_mul_sat(p->m, p->k), p->operand_bytes) <= half;
-    while (gm_mul_sat(gm_mul_sat(plan->block_rows, plan->block_cols), p->accumulator_bytes) > half) {
+    int64_t element = gm_mul_sat(p->accumulator_bytes, 1 + gm_matmul_plan_kept_leaves(plan));
+    while (gm_mul_sat(gm_mul_sat(plan->block_rows, plan->block_cols), element) > half) {
         int64_t *longer = plan->block_rows >= plan->block_cols ? &plan->block_rows : &plan->block_cols;
         if (*longer <= plan->tile)
             break;

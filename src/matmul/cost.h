@@ -2,9 +2,8 @@
  * on. Pure.
  *
  * A rank reads its rows of A and columns of B for its leaves, once for each block, and multiplies them meanwhile; the
- * owners write C. With several layers an owner then receives each leaf of the others, which are folded in the order of
- * their index, whatever the grid. Where a rank that sends waits for the receiver (gm_rates.exchange_waits), the layers
- * work one after the other: each of them stops at its first leaf until the owner has come to it. */
+ * owners write C. With several layers each block then goes along the chain of layers once, band by band, and each rank
+ * folds its leaves to it. */
 #ifndef GM_SRC_MATMUL_COST_H
 #define GM_SRC_MATMUL_COST_H
 

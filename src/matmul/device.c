@@ -1,7 +1,6 @@
 /* The stages of a piece: panels, products, results. */
 #include "src/matmul/matmul.h"
 
-#include "mpi/exchange.h"
 #include "base/size.h"
 
 static const gm_device_ops *ops_of(const gm_matmul *p)
@@ -47,8 +46,7 @@ static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue 
         if (!status)
             status = ops->event_wait(queue, p->loaded);
     }
-    int reuses = piece->kind == GM_PIECE_BEGIN || (piece->kind == GM_PIECE_MULTIPLY && p->part.layer > 0);
-    if (!status && reuses) /* until the sums of the block before, or acc of the leaf before, have been copied out */
+    if (piece->kind == GM_PIECE_BEGIN) /* until the sums of the block before have been copied out */
         status = ops->event_wait(queue, p->copied);
     return status;
 }
@@ -76,19 +74,23 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     gm_matmul *p = context;
-    size_t bytes;
-    if (piece->kind == GM_PIECE_LOAD)
-        return load(p, piece, slot, in);
-    if (piece->kind == GM_PIECE_FINISH)
-        return GM_OK;
-    if (piece->kind == GM_PIECE_RECEIVE)
-        bytes = (size_t)(piece->rows * piece->cols * p->plan.problem.accumulator_bytes);
-    else /* GM_PIECE_RECEIVE_SUMS */
-        bytes = (size_t)gm_sum_offset(GM_SUM_LAYERS, piece->rows, piece->cols) * sizeof(double);
-    return ops_of(p)->unified ? GM_OK : ops_of(p)->copy_in(in, slot->device, bytes, slot->out, bytes, bytes, 1);
+    return piece->kind == GM_PIECE_LOAD ? load(p, piece, slot, in) : GM_OK;
 }
 
 /* --- On the device --- */
+
+/* Where a row of the block begins in a leaf that is kept apart. */
+static char *kept_at(const gm_matmul *p, int64_t leaf, int64_t row)
+{
+    int64_t rows = gm_min(p->plan.block_rows, p->part.rows);
+    return p->kept + ((leaf - p->part.leaf0) * rows + row) * p->ldacc * p->plan.problem.accumulator_bytes;
+}
+
+/* The first of a chain, and a rank without one, folds its leaves as they are multiplied. */
+static int keeps_leaves(const gm_matmul *p)
+{
+    return p->part.leaf0 > 0;
+}
 
 static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
 {
@@ -104,13 +106,14 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .lda = gm_matmul_panel(p, piece->step, GM_A)->ld,
         .b = gm_matmul_panel_of_piece(p, piece, GM_B),
         .ldb = gm_matmul_panel(p, piece->step, GM_B)->ld,
-        .acc = (char *)p->acc + piece->at_row * p->ldacc * p->plan.problem.accumulator_bytes,
+        .acc = keeps_leaves(p) ? kept_at(p, piece->leaf, 0)
+                               : (char *)p->acc + piece->at_row * p->ldacc * p->plan.problem.accumulator_bytes,
         .ldacc = p->ldacc,
         .leaf = p->plan.leaf,
         .tile = p->plan.tile,
         .tiles = p->tiles,
         .tile_count = p->plan.tile_count,
-        .accumulate = p->part.layer == 0 && piece->leaf > p->part.leaf0,
+        .accumulate = !keeps_leaves(p) && piece->leaf > 0,
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;
     int status = p->product->run(queue, &call);
@@ -124,6 +127,37 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
 static char *acc_at(const gm_matmul *p, const gm_piece *piece)
 {
     return (char *)p->acc + (piece->at_row * p->ldacc + piece->at_col) * p->plan.problem.accumulator_bytes;
+}
+
+/* The leaves that are kept apart to a band of acc: all of it is there, and goes on to the next layer when this is done.
+ */
+static int fold(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
+{
+    int status = GM_OK;
+    for (int64_t leaf = p->part.leaf0; keeps_leaves(p) && leaf < p->part.leaf1 && !status; leaf++) {
+        gm_fold_call call = {.rows = piece->rows,
+                             .cols = piece->cols,
+                             .part = kept_at(p, leaf, piece->at_row),
+                             .part_ld = p->ldacc,
+                             .acc = acc_at(p, piece),
+                             .ld = p->ldacc,
+                             .type = p->product->accumulator};
+        status = ops_of(p)->fold(queue, &call);
+    }
+    return status;
+}
+
+static int fold_sums(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
+{
+    int64_t length = gm_sum_offset(GM_SUM_LAYERS, piece->rows, piece->cols);
+    gm_fold_call call = {.rows = 1,
+                         .cols = length,
+                         .part = p->sums_in,
+                         .part_ld = length,
+                         .acc = p->sums,
+                         .ld = length,
+                         .type = GM_DTYPE_F64};
+    return p->chain.from >= 0 ? ops_of(p)->fold(queue, &call) : GM_OK;
 }
 
 /* Where a strip of C lies in the band. Strips are of whole rows of the block, or of a single row: without gaps either
@@ -162,9 +196,8 @@ static int finish(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slo
     return status || !piece->last ? status : ops_of(p)->event_record(p->finished, queue);
 }
 
-static int compute(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
+static int compute_kind(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
 {
-    gm_matmul *p = context;
     switch (piece->kind) {
     case GM_PIECE_BEGIN:
         return gm_matmul_probe_begin(p, piece, queue);
@@ -172,26 +205,23 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
         return multiply(p, piece, queue);
     case GM_PIECE_PROBE:
         return gm_matmul_probe(p, piece, queue);
-    case GM_PIECE_RECEIVE: {
-        gm_fold_call call = {.rows = piece->rows,
-                             .cols = piece->cols,
-                             .part = slot->device,
-                             .acc = acc_at(p, piece),
-                             .ld = p->ldacc,
-                             .type = p->product->accumulator};
-        return ops_of(p)->fold(queue, &call);
-    }
-    case GM_PIECE_RECEIVE_SUMS: {
-        int64_t length = gm_sum_offset(GM_SUM_LAYERS, piece->rows, piece->cols);
-        gm_fold_call call = {
-            .rows = 1, .cols = length, .part = slot->device, .acc = p->sums, .ld = length, .type = GM_DTYPE_F64};
-        return ops_of(p)->fold(queue, &call);
-    }
+    case GM_PIECE_FOLD:
+        return fold(p, piece, queue);
+    case GM_PIECE_FOLD_SUMS:
+        return fold_sums(p, piece, queue);
     case GM_PIECE_FINISH:
         return finish(p, piece, slot, queue);
     default: /* a mark for the copy that follows */
         return GM_OK;
     }
+}
+
+static int compute(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
+{
+    gm_matmul *p = context;
+    int status = compute_kind(p, piece, slot, queue);
+    int marks = piece->kind == GM_PIECE_BEGIN || piece->kind == GM_PIECE_FOLD || piece->kind == GM_PIECE_FOLD_SUMS;
+    return status || !marks || !p->chain.staged ? status : ops_of(p)->event_record(p->chain.folded, queue);
 }
 
 /* --- From the device --- */
@@ -206,35 +236,12 @@ static int from_device(void *context, const gm_piece *piece, const gm_slot_memor
         status = ops->copy_out(out, slot->out, bytes, band_at(p, piece), bytes, bytes, 1);
         return status || !piece->last ? status : ops->event_record(p->drained, out);
     }
-    if (piece->kind == GM_PIECE_SEND) {
-        size_t size = (size_t)p->plan.problem.accumulator_bytes, width = (size_t)piece->cols * size;
-        status = ops->copy_out(out, slot->out, width, acc_at(p, piece), (size_t)p->ldacc * size, width, piece->rows);
-        return status || !piece->last ? status : ops->event_record(p->copied, out);
-    }
-    gm_sum end = piece->kind == GM_PIECE_SEND_SUMS ? GM_SUM_LAYERS : GM_SUMS;
-    size_t bytes = (size_t)gm_sum_offset(end, piece->rows, piece->cols) * sizeof(double);
+    size_t bytes = (size_t)gm_sum_offset(GM_SUMS, piece->rows, piece->cols) * sizeof(double);
     status = ops->copy_out(out, slot->out, bytes, p->sums, bytes, bytes, 1);
     return status ? status : ops->event_record(p->copied, out);
 }
 
-/* --- Between ranks, and the end of a block --- */
-
-static size_t exchange_bytes(const gm_matmul *p, const gm_piece *piece)
-{
-    if (piece->kind == GM_PIECE_SEND || piece->kind == GM_PIECE_RECEIVE)
-        return (size_t)(piece->rows * piece->cols * p->plan.problem.accumulator_bytes);
-    return (size_t)gm_sum_offset(GM_SUM_LAYERS, piece->rows, piece->cols) * sizeof(double);
-}
-
-static int receive_piece(void *context, const gm_piece *piece, void *out)
-{
-    return gm_receive(piece->peer, out, exchange_bytes(context, piece));
-}
-
-static int send_piece(void *context, const gm_piece *piece, const void *out)
-{
-    return gm_send(piece->peer, out, exchange_bytes(context, piece));
-}
+/* --- The end of a block --- */
 
 /* The verdict on a block. Its lines and its numbers that are not finite count once. */
 static int done(void *context, const gm_piece *piece, const void *out)
@@ -261,8 +268,8 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
                             .from_device = from_device,
                             .write = write_piece,
                             .done = done};
-    if (p->plan.grid[2] > 1) {
-        program->receive = receive_piece;
-        program->send = send_piece;
+    if (gm_matmul_plan_chains(&p->plan) && !p->part.idle) {
+        program->await_turn = gm_matmul_chain_await;
+        program->abandon = gm_matmul_chain_abandon;
     }
 }

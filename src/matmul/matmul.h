@@ -8,6 +8,7 @@
  *   pieces.c   the pieces that go through the ring, and their order
  *   strips.c   rectangles cut into strips that fit a slot
  *   device.c   the stages of a piece: panels, products, results
+ *   chain.c    what goes from layer to layer, to be folded
  *   memory.c   the memory of a rank: panels, sums, vectors
  *   probe.c    the check's products with vectors, on the device
  *   check.c    the verdict of the check
@@ -50,7 +51,7 @@ int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *problem);
 
 /* --- The check: vectors of a block, all float64, in one allocation. --- */
 
-/* The sums of all layers of the grid come first: they travel from rank to rank as one array. */
+/* The sums that all layers of the grid add to come first: they travel from rank to rank as one array. */
 typedef enum gm_sum {
     GM_SUM_AY,                 /* rows: A (B x) */
     GM_SUM_AA,                 /* rows: squares of A */
@@ -133,11 +134,10 @@ typedef enum gm_piece_kind {
     GM_PIECE_BEGIN,    /* of a block: clears the sums */
     GM_PIECE_LOAD,     /* file -> panel */
     GM_PIECE_PROBE,    /* the check's share of some leaves */
-    GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf of a layer that is not the owner's */
-    GM_PIECE_SEND,     /* a leaf's partial product -> owner */
-    GM_PIECE_RECEIVE,  /* another layer's leaf -> acc */
-    GM_PIECE_SEND_SUMS,
-    GM_PIECE_RECEIVE_SUMS,
+    GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf that is kept apart */
+    GM_PIECE_FOLD,     /* the leaves that are kept apart, to a band of acc that the layer before has folded */
+    GM_PIECE_FOLD_SUMS,
+    GM_PIECE_PASS,   /* when the layer after has all of the block */
     GM_PIECE_FINISH, /* acc (and C0) -> the band's part of C */
     GM_PIECE_RESULT, /* the band -> file */
     GM_PIECE_VERDICT,
@@ -165,17 +165,29 @@ int gm_strips_next(gm_strips *strips, gm_piece *piece);
 /* Where the walk over blocks, steps and strips stands. */
 typedef struct gm_cursor {
     int stage;
-    int64_t block;
-    int64_t row0, rows, col0, cols; /* of the block, in C */
-    int64_t leaf0, leaf1;           /* of the step that is loaded, or was last */
-    int64_t done;                   /* the leaf up to which the block is multiplied */
-    int64_t loads, step;            /* steps loaded and multiplied, counted over all blocks: they pick the panels */
-    int64_t products;               /* MULTIPLY pieces, counted over all blocks */
-    int64_t leaf, leaf_end;         /* of SEND and RECEIVE */
-    int64_t band;                   /* the next one of the block */
-    int matrix, layer;
+    int64_t blocks; /* that have begun */
+    gm_matmul_block block;
+    int64_t leaf0, leaf1; /* of the step that is loaded, or was last */
+    int64_t done;         /* the leaf up to which the block is multiplied */
+    int64_t loads, step;  /* steps loaded and multiplied, counted over all blocks: they pick the panels */
+    int64_t products;     /* MULTIPLY pieces, counted over all blocks */
+    int64_t leaf;         /* the next one of the step that is multiplied */
+    int64_t band;         /* the next one of the block */
+    int matrix;
     gm_strips strips;
 } gm_cursor;
+
+/* --- The chain of layers --- */
+
+/* The exchanges of a rank with the layers before and after its own. */
+typedef struct gm_chain {
+    struct gm_staged *staged; /* NULL: the grid has one layer */
+    int from, to;             /* ranks: of the layer before, which has the leaves before; of the one after. -1: none */
+    int64_t block, step;      /* the exchange that is under way, or comes next */
+    int is_under_way;
+    double begun, seconds;
+    gm_event *folded; /* the item that goes next; at the start of a block: the memory that receives is free */
+} gm_chain;
 
 /* --- One rank's product --- */
 
@@ -205,12 +217,15 @@ struct gm_matmul {
     gm_event *copied;               /* acc, or the sums, have been copied out */
     void *acc;
     int64_t ldacc;
-    void *band;                    /* of C, as it will be in the file: [band_rows][block_cols] */
-    void *tiles;                   /* for a product that wants them */
-    double *sums;                  /* GM_SUMS on the device */
-    double *x, *u;                 /* vectors of the block, on the device: [block_cols], [block_rows] */
+    char *kept;      /* the leaves of a rank that is not the first of its chain, one by one: each as acc */
+    void *band;      /* of C, as it will be in the file: [band_rows][block_cols] */
+    void *tiles;     /* for a product that wants them */
+    double *sums;    /* GM_SUMS on the device */
+    double *sums_in; /* those of the layer before, up to GM_SUM_LAYERS */
+    double *x, *u;   /* vectors of the block, on the device: [block_cols], [block_rows] */
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
+    gm_chain chain;
     gm_verdict verdict;
     int is_repair;    /* of a tile */
     int64_t products; /* MULTIPLY pieces that the device was given */
@@ -225,6 +240,16 @@ void gm_matmul_program(gm_matmul *product, gm_program *program);
 
 /* Device memory and events for the plan, from a pool. GM_EDEVICE. Not collective. */
 int gm_matmul_allocate(gm_matmul *product, gm_pool *pool);
+
+/* Opens the exchange with other layers, if there are some. GM_EDEVICE: the ranks agree on it before they run. Close is
+ * harmless when it was not opened. */
+int gm_matmul_chain_open(gm_matmul *product);
+void gm_matmul_chain_close(gm_matmul *product);
+
+/* gm_program.await_turn and abandon of a product with several layers. All ranks of a chain make the same exchanges, in
+ * the same order: also those that a rank has left when it fails. */
+int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there);
+void gm_matmul_chain_abandon(void *context, int status);
 
 /* Bytes of an element of a panel. */
 int64_t gm_matmul_operand_bytes(const gm_matmul *product);

@@ -81,6 +81,8 @@ static void allocate_check(gm_matmul *p, gm_pool *pool)
     int64_t rows = gm_min(p->plan.block_rows, p->part.rows), cols = gm_min(p->plan.block_cols, p->part.cols);
     int64_t depth = panel_depth(p), sums = gm_sum_offset(GM_SUMS, rows, cols);
     p->sums = gm_pool_device(pool, sums + rows + cols + 4 * depth, sizeof *p->sums);
+    if (gm_matmul_plan_chains(&p->plan))
+        p->sums_in = gm_pool_device(pool, gm_sum_offset(GM_SUM_LAYERS, rows, cols), sizeof *p->sums_in);
     p->host_x = gm_pool_pinned(pool, p->part.cols + p->part.rows, sizeof *p->host_x);
     if (pool->status)
         return;
@@ -112,6 +114,10 @@ int gm_matmul_allocate(gm_matmul *p, gm_pool *pool)
             allocate_panel(p, pool, &p->panels[buffer][matrix], matrix);
     p->ldacc = gm_tiling_ld(cols, plan->problem.accumulator_bytes);
     p->acc = gm_pool_device(pool, rows * p->ldacc, accumulator);
+    if (p->part.leaf0 > 0)
+        p->kept = gm_pool_device(pool, gm_mul_sat(p->part.leaf1 - p->part.leaf0, rows * p->ldacc), accumulator);
+    if (gm_matmul_plan_chains(plan))
+        p->chain.folded = gm_pool_event(pool);
     if (p->part.layer == 0)
         p->band = gm_pool_device(pool, gm_min(plan->band_rows, p->part.rows) * cols,
                                  (size_t)plan->problem.file_bytes_c);

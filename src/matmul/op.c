@@ -154,10 +154,17 @@ static int prepare(gm_run *run)
     if (!status && !p->part.idle)
         status = gm_matmul_allocate(p, &run->pool);
     if (!status)
+        status = gm_matmul_chain_open(p);
+    if (!status)
         status = gm_run_open_ring(run);
     p->reader = run->reader;
     p->stream = run->stream;
     return status;
+}
+
+static void release(gm_run *run)
+{
+    gm_matmul_chain_close(run->own);
 }
 
 /* --- The check --- */
@@ -263,6 +270,7 @@ static int run_all(gm_run *run)
               (long long)p->plan.block_cols);
     gm_matmul_program(p, &program);
     int status = gm_stream_run(run->stream, &program, &report->times);
+    report->times.seconds[GM_PHASE_EXCHANGE] += p->chain.seconds;
     if (!status)
         status = gm_matmul_repair(p, &report->times);
     status = gm_job_agree_all(run->job, status);
@@ -284,4 +292,5 @@ const gm_operation gm_op_matmul = {.case_bytes = sizeof(gm_matmul_case),
                                    .by_rates = 1,
                                    .plan_json = plan_json,
                                    .prepare = prepare,
-                                   .run_all = run_all};
+                                   .run_all = run_all,
+                                   .release = release};

@@ -8,7 +8,7 @@
 
 enum {
     BANDS_WANTED = 12, /* of a block: one of them is written after the last product */
-    WAVES_LEAST = 4    /* of a band: the last wave of a kernel leaves most of the device idle */
+    WAVES_LEAST = 4    /* of a band that is multiplied: the last wave of a kernel leaves most of the device idle */
 };
 
 int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t leaf1)
@@ -30,7 +30,7 @@ void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *p
     part->owner = in_layer;
     gm_range rows = gm_range_split(p->m, plan->tile, R, in_layer / C);
     gm_range cols = gm_range_split(p->n, plan->tile, C, in_layer % C);
-    gm_range leaves = gm_range_split(plan->leaves, 1, K, part->layer);
+    gm_range leaves = gm_range_split(plan->leaves, 1, K, K - 1 - part->layer);
     part->row0 = rows.begin;
     part->rows = gm_range_length(rows);
     part->col0 = cols.begin;
@@ -45,10 +45,33 @@ int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *par
     return (int)(layer * plan->grid[0] * plan->grid[1] + part->owner);
 }
 
+int gm_matmul_plan_chains(const gm_matmul_plan *plan)
+{
+    return plan->grid[2] > 1 && plan->leaves > 0;
+}
+
+int64_t gm_matmul_plan_kept_leaves(const gm_matmul_plan *plan)
+{
+    return plan->grid[2] > 1 ? gm_range_length(gm_range_split(plan->leaves, 1, plan->grid[2], 1)) : 0;
+}
+
+gm_matmul_block gm_matmul_plan_block(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t index)
+{
+    int64_t across = gm_ceil_div(part->cols, plan->block_cols);
+    int64_t down = index / across * plan->block_rows, right = index % across * plan->block_cols;
+    return (gm_matmul_block){.row0 = part->row0 + down,
+                             .rows = gm_min(plan->block_rows, part->rows - down),
+                             .col0 = part->col0 + right,
+                             .cols = gm_min(plan->block_cols, part->cols - right)};
+}
+
 int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf)
 {
     int64_t leaves = !plan->budget.unified && leaf == part->leaf0 && !plan->same ? 1 : plan->step_leaves;
-    return gm_min(leaf + leaves, part->leaf1);
+    int64_t left = part->leaf1 - leaf;
+    if (gm_matmul_plan_chains(plan) && !plan->budget.unified && left > 1)
+        left--;
+    return leaf + gm_min(leaves, left);
 }
 
 int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part)
@@ -86,7 +109,10 @@ static int64_t wave_of(const gm_matmul_plan *plan)
 
 int64_t gm_matmul_plan_band(const gm_matmul_plan *plan)
 {
-    int64_t rows = gm_ceil_div(plan->block_rows, BANDS_WANTED), least = gm_mul_sat(WAVES_LEAST, wave_of(plan));
+    int64_t rows = gm_ceil_div(plan->block_rows, BANDS_WANTED);
+    int64_t least = gm_matmul_plan_chains(plan)
+                        ? 0
+                        : gm_mul_sat(WAVES_LEAST, wave_of(plan)); /* in a chain nothing is multiplied */
     rows = gm_max(rows, gm_ceil_div(least, gm_max(plan->block_cols, 1)));
     return gm_min(gm_round_up(gm_max(rows, 1), plan->tile), plan->block_rows);
 }

@@ -15,9 +15,9 @@
  * whole block meanwhile, and the leaves that are left then go by bands. Otherwise the leaves of the last step go by
  * bands, on the processor none.
  *
- * With several layers all steps are multiplied, by leaves elsewhere than on the owner, with SEND after each and
- * SEND_SUMS at the end; the owner RECEIVEs the leaves and sums of the other layers in the order of leaves before its
- * bands, which then have no products.
+ * With several layers all steps are multiplied, by leaves elsewhere than on the first of the chain, and then FOLD takes
+ * the place of M: it waits until the layer before has passed the band on. FOLD_SUMS comes after the bands. On other
+ * ranks than the owner bands have no F and R, and the block ends with PASS.
  *
  * Each stage function either fills in a piece and returns 1, or moves the cursor on and returns 0. */
 enum {
@@ -26,15 +26,13 @@ enum {
     AT_LOAD,
     AT_PROBE,
     AT_MULTIPLY,
-    AT_SEND,
-    AT_SEND_SUMS,
-    AT_RECEIVE,
-    AT_RECEIVE_SUMS,
     AT_PROBE_REST,
     AT_BAND,
     AT_RESULT,
     AT_FINISH,
+    AT_FOLD_SUMS,
     AT_VERDICT,
+    AT_PASS,
     AT_END
 };
 
@@ -49,7 +47,8 @@ static void set_load(gm_matmul *p, int matrix)
     const gm_matmul_case *product = p->c;
     gm_cursor *c = &p->cursor;
     int64_t k0 = gm_matmul_k(p, c->leaf0), depth = gm_matmul_k(p, c->leaf1) - k0;
-    int64_t outer0 = matrix == GM_A ? c->row0 : c->col0, outer = matrix == GM_A ? c->rows : c->cols;
+    int64_t outer0 = matrix == GM_A ? c->block.row0 : c->block.col0,
+            outer = matrix == GM_A ? c->block.rows : c->block.cols;
     int64_t element = (int64_t)gm_dtype_size(product->operand[matrix].type);
     int outer_is_row = (matrix == GM_A) != product->transpose[matrix];
     c->matrix = matrix;
@@ -69,10 +68,10 @@ static void set_load(gm_matmul *p, int matrix)
 static int of_block(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, unsigned stages)
 {
     piece->kind = kind;
-    piece->row = c->row0;
-    piece->rows = c->rows;
-    piece->col = c->col0;
-    piece->cols = c->cols;
+    piece->row = c->block.row0;
+    piece->rows = c->block.rows;
+    piece->col = c->block.col0;
+    piece->cols = c->block.cols;
     piece->stages = stages;
     return 1;
 }
@@ -80,26 +79,20 @@ static int of_block(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, uns
 static int at_begin(gm_matmul *p, gm_piece *piece)
 {
     gm_cursor *c = &p->cursor;
-    if (c->block == gm_matmul_plan_blocks(&p->plan, &p->part)) {
+    if (c->blocks == gm_matmul_plan_blocks(&p->plan, &p->part)) {
         c->stage = AT_END;
         return 0;
     }
-    int64_t across = gm_ceil_div(p->part.cols, p->plan.block_cols);
-    int64_t down = c->block / across * p->plan.block_rows, right = c->block % across * p->plan.block_cols;
-    c->row0 = p->part.row0 + down;
-    c->rows = gm_min(p->plan.block_rows, p->part.rows - down);
-    c->col0 = p->part.col0 + right;
-    c->cols = gm_min(p->plan.block_cols, p->part.cols - right);
+    c->block = gm_matmul_plan_block(&p->plan, &p->part, c->blocks++);
     c->leaf0 = c->leaf1 = c->done = p->part.leaf0;
-    c->block++;
     c->stage = AT_FLOW;
     piece->verifies = 1;
     return of_block(c, piece, GM_PIECE_BEGIN, GM_STAGE_COMPUTE);
 }
 
-/* Only the owner's bands multiply, only where no other layer's leaves come between, and only where the device works
- * in parallel to the host: on the processor nothing would be hidden, and every band would bring all of the right panel
- * through its caches once more. */
+/* Bands multiply only where no other layer's leaves come between, and only where the device works in parallel to the
+ * host: on the processor nothing would be hidden, and every band would bring all of the right panel through its caches
+ * once more. */
 static int bands_multiply(const gm_matmul *p)
 {
     return p->plan.grid[2] == 1 && !p->plan.budget.unified;
@@ -109,22 +102,6 @@ static void enter_bands(gm_matmul *p)
 {
     p->cursor.band = 0;
     p->cursor.stage = bands_multiply(p) && p->cursor.done < p->part.leaf1 ? AT_PROBE_REST : AT_BAND;
-}
-
-static void enter_receive(gm_matmul *p, int layer)
-{
-    gm_cursor *c = &p->cursor;
-    if (layer == p->plan.grid[2]) {
-        enter_bands(p);
-        return;
-    }
-    gm_matmul_part other;
-    gm_matmul_plan_part(&p->plan, gm_matmul_plan_partner(&p->plan, &p->part, layer), &other);
-    c->layer = layer;
-    c->stage = AT_RECEIVE;
-    c->leaf = other.leaf0;
-    c->leaf_end = other.leaf1;
-    gm_strips_set(&c->strips, 0, c->rows, 0, c->cols, p->plan.problem.accumulator_bytes, p->plan.piece);
 }
 
 /* Has the device fewer products before it than it should? */
@@ -161,10 +138,8 @@ static int at_flow(gm_matmul *p, gm_piece *piece)
         c->loads++;
         set_load(p, GM_A);
         c->stage = AT_LOAD;
-    } else if (p->part.layer > 0) {
-        c->stage = AT_SEND_SUMS;
     } else {
-        enter_receive(p, 1);
+        enter_bands(p);
     }
     return 0;
 }
@@ -216,7 +191,7 @@ static int at_multiply(gm_matmul *p, gm_piece *piece)
 {
     gm_cursor *c = &p->cursor;
     int64_t end = gm_matmul_plan_step_end(&p->plan, &p->part, c->done), leaf = c->leaf,
-            leaf1 = p->part.layer > 0 ? leaf + 1 : end;
+            leaf1 = p->part.leaf0 > 0 ? leaf + 1 : end;
     piece->last = leaf1 == end;
     of_leaves(p, piece, GM_PIECE_MULTIPLY, leaf, leaf1);
     c->products++;
@@ -225,60 +200,8 @@ static int at_multiply(gm_matmul *p, gm_piece *piece)
         c->done = end;
         c->step++;
     }
-    c->stage = AT_FLOW;
-    if (p->part.layer > 0) {
-        gm_strips_set(&c->strips, 0, c->rows, 0, c->cols, p->plan.problem.accumulator_bytes, p->plan.piece);
-        c->stage = AT_SEND;
-    }
+    c->stage = piece->last ? AT_FLOW : AT_MULTIPLY;
     return 1;
-}
-
-static int at_send(gm_matmul *p, gm_piece *piece)
-{
-    gm_cursor *c = &p->cursor;
-    if (gm_strips_next(&c->strips, piece)) {
-        piece->kind = GM_PIECE_SEND;
-        piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, 0);
-        piece->stages = GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_SEND;
-        return 1;
-    }
-    c->stage = c->leaf == c->done ? AT_FLOW : AT_MULTIPLY;
-    return 0;
-}
-
-static int at_send_sums(gm_matmul *p, gm_piece *piece)
-{
-    p->cursor.stage = AT_BEGIN;
-    piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, 0);
-    return p->c->verify &&
-           of_block(&p->cursor, piece, GM_PIECE_SEND_SUMS, GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_SEND);
-}
-
-static int at_receive(gm_matmul *p, gm_piece *piece)
-{
-    gm_cursor *c = &p->cursor;
-    if (c->leaf < c->leaf_end && gm_strips_next(&c->strips, piece)) {
-        piece->kind = GM_PIECE_RECEIVE;
-        piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, c->layer);
-        piece->stages = GM_STAGE_RECEIVE | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE;
-        return 1;
-    }
-    if (c->leaf < c->leaf_end)
-        c->leaf++;
-    if (c->leaf < c->leaf_end)
-        gm_strips_set(&c->strips, 0, c->rows, 0, c->cols, p->plan.problem.accumulator_bytes, p->plan.piece);
-    else
-        c->stage = AT_RECEIVE_SUMS;
-    return 0;
-}
-
-static int at_receive_sums(gm_matmul *p, gm_piece *piece)
-{
-    gm_cursor *c = &p->cursor;
-    piece->peer = gm_matmul_plan_partner(&p->plan, &p->part, c->layer);
-    enter_receive(p, c->layer + 1);
-    return p->c->verify &&
-           of_block(c, piece, GM_PIECE_RECEIVE_SUMS, GM_STAGE_RECEIVE | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE);
 }
 
 static int at_probe_rest(gm_matmul *p, gm_piece *piece)
@@ -294,38 +217,62 @@ static void set_band(gm_matmul *p, int64_t index, int64_t element, int64_t capac
 {
     gm_cursor *c = &p->cursor;
     int64_t down = index * p->plan.band_rows;
-    gm_strips_set(&c->strips, c->row0 + down, gm_min(p->plan.band_rows, c->rows - down), c->col0, c->cols, element,
-                  capacity);
+    gm_strips_set(&c->strips, c->block.row0 + down, gm_min(p->plan.band_rows, c->block.rows - down), c->block.col0,
+                  c->block.cols, element, capacity);
     c->strips.at_row = down;
 }
 
-/* The leaves that are left of the next band; then the results of the band before. */
+/* A piece about exchange `step` of the block (chain.c). */
+static int of_chain(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, int64_t step)
+{
+    of_block(c, piece, kind, GM_STAGE_COMPUTE);
+    piece->block = c->blocks - 1;
+    piece->step = step;
+    return 1;
+}
+
+/* What is left to be done before a band can be finished: its products, or its leaves to be folded. */
+static int complete_band(gm_matmul *p, gm_piece *piece, int64_t bands)
+{
+    gm_cursor *c = &p->cursor;
+    int64_t down = c->band * p->plan.band_rows;
+    int multiplies = c->done < p->part.leaf1 && bands_multiply(p);
+    if (c->band == bands || (!multiplies && !gm_matmul_plan_chains(&p->plan)))
+        return 0;
+    if (multiplies)
+        of_leaves(p, piece, GM_PIECE_MULTIPLY, c->done, p->part.leaf1);
+    else
+        of_chain(c, piece, GM_PIECE_FOLD, c->band);
+    piece->at_row = down;
+    piece->row += down;
+    piece->rows = gm_min(p->plan.band_rows, c->block.rows - down);
+    piece->last = c->band + 1 == bands;
+    c->products += multiplies;
+    if (multiplies && piece->last)
+        c->step++;
+    return 1;
+}
+
+/* The next band; then the results of the band before. */
 static int at_band(gm_matmul *p, gm_piece *piece)
 {
     gm_cursor *c = &p->cursor;
-    int64_t bands = gm_ceil_div(c->rows, p->plan.band_rows);
-    int multiplies = c->band < bands && c->done < p->part.leaf1 && bands_multiply(p);
-    if (multiplies) {
-        int64_t down = c->band * p->plan.band_rows;
-        of_leaves(p, piece, GM_PIECE_MULTIPLY, c->done, p->part.leaf1);
-        piece->at_row = down;
-        piece->row += down;
-        piece->rows = gm_min(p->plan.band_rows, c->rows - down);
-        piece->last = c->band + 1 == bands;
-        c->products++;
-        if (piece->last)
-            c->step++;
+    int64_t bands = gm_ceil_div(c->block.rows, p->plan.band_rows);
+    int is_left = complete_band(p, piece, bands);
+    if (p->part.layer > 0) {
+        c->stage = c->band++ < bands ? AT_BAND : AT_FOLD_SUMS;
+        return is_left;
     }
     if (c->band > 0) {
         int64_t element = (int64_t)gm_dtype_size(p->c->result);
         set_band(p, c->band - 1, element, p->plan.piece);
-        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->cols, element,
+        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->block.cols, element,
                         p->plan.piece); /* rows stay whole */
     } else {
         c->strips.row = c->strips.row1;
     }
     c->stage = AT_RESULT;
-    return multiplies;
+    return is_left;
 }
 
 static int at_result(gm_matmul *p, gm_piece *piece)
@@ -337,8 +284,8 @@ static int at_result(gm_matmul *p, gm_piece *piece)
         piece->bytes = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->result);
         return 1;
     }
-    if (c->band == gm_ceil_div(c->rows, p->plan.band_rows)) {
-        c->stage = AT_VERDICT;
+    if (c->band == gm_ceil_div(c->block.rows, p->plan.band_rows)) {
+        c->stage = AT_FOLD_SUMS;
         return 0;
     }
     int64_t c0 = p->plan.problem.file_bytes_c0;
@@ -364,6 +311,21 @@ static int at_finish(gm_matmul *p, gm_piece *piece)
     return 1;
 }
 
+static int at_fold_sums(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    c->stage = p->part.layer > 0 ? AT_PASS : AT_VERDICT;
+    return p->c->verify && gm_matmul_plan_chains(&p->plan) &&
+           of_chain(c, piece, GM_PIECE_FOLD_SUMS, gm_ceil_div(c->block.rows, p->plan.band_rows));
+}
+
+static int at_pass(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    c->stage = AT_BEGIN;
+    return gm_matmul_plan_chains(&p->plan) && of_chain(c, piece, GM_PIECE_PASS, INT64_MAX);
+}
+
 static int at_verdict(gm_matmul *p, gm_piece *piece)
 {
     p->cursor.stage = AT_BEGIN;
@@ -373,11 +335,10 @@ static int at_verdict(gm_matmul *p, gm_piece *piece)
 int gm_matmul_next(void *context, gm_piece *piece, int *more)
 {
     static int (*const stages[])(gm_matmul *, gm_piece *) = {
-        [AT_BEGIN] = at_begin,           [AT_FLOW] = at_flow,         [AT_LOAD] = at_load,
-        [AT_PROBE] = at_probe,           [AT_MULTIPLY] = at_multiply, [AT_SEND] = at_send,
-        [AT_SEND_SUMS] = at_send_sums,   [AT_RECEIVE] = at_receive,   [AT_RECEIVE_SUMS] = at_receive_sums,
-        [AT_PROBE_REST] = at_probe_rest, [AT_BAND] = at_band,         [AT_RESULT] = at_result,
-        [AT_FINISH] = at_finish,         [AT_VERDICT] = at_verdict,
+        [AT_BEGIN] = at_begin,         [AT_FLOW] = at_flow,         [AT_LOAD] = at_load,
+        [AT_PROBE] = at_probe,         [AT_MULTIPLY] = at_multiply, [AT_PROBE_REST] = at_probe_rest,
+        [AT_BAND] = at_band,           [AT_RESULT] = at_result,     [AT_FINISH] = at_finish,
+        [AT_FOLD_SUMS] = at_fold_sums, [AT_VERDICT] = at_verdict,   [AT_PASS] = at_pass,
     };
     gm_matmul *p = context;
     *more = 1;

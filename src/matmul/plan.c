@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "src/exchange/staged.h"
 #include "src/matmul/cost.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@ enum {
     SUMS_PER_ROW = 6,  /* float64 values per row or column of a block that the check of the product holds */
     SUMS_ALONE = 8,    /* those that belong to neither */
     VECTORS_PER_K = 4, /* float64 values per k of a step, for the same */
-    ALLOCATIONS = 8    /* of device memory */
+    ALLOCATIONS = 8,   /* of device memory */
+    OF_CHAIN = 2       /* and of a rank whose layer is one of several */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20;
 
@@ -46,12 +48,12 @@ static int64_t slot_bytes(const gm_matmul_plan *plan)
 
 /* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small
  * product ends before another rank has begun. */
-static void choose_grid(gm_matmul_plan *plan)
+static void choose_grid(gm_matmul_plan *plan, int64_t most_layers)
 {
     const gm_matmul_problem *p = &plan->problem;
     int64_t down = gm_max(gm_ceil_div(p->m, plan->tile), 1), across = gm_max(gm_ceil_div(p->n, plan->tile), 1);
     double best = INFINITY;
-    for (int64_t K = 1; K <= gm_min(p->ranks, gm_max(plan->leaves, 1)); K++)
+    for (int64_t K = 1; K <= gm_min(gm_min(p->ranks, most_layers), gm_max(plan->leaves, 1)); K++)
         for (int64_t R = 1; R <= gm_min(p->ranks / K, down); R++)
             for (int64_t C = 1; C <= gm_min(p->ranks / (R * K), across); C++) {
                 double seconds = gm_matmul_cost_seconds(plan, R, C, K);
@@ -65,11 +67,11 @@ static void choose_grid(gm_matmul_plan *plan)
             }
 }
 
-static int set_grid(gm_matmul_plan *plan)
+static int set_grid(gm_matmul_plan *plan, int64_t most_layers)
 {
     const int64_t *g = plan->problem.grid;
     if (g[0] == 0) {
-        choose_grid(plan);
+        choose_grid(plan, most_layers);
         return GM_OK;
     }
     int64_t needed = gm_mul_sat(gm_mul_sat(g[0], g[1]), g[2]);
@@ -80,11 +82,11 @@ static int set_grid(gm_matmul_plan *plan)
     return GM_OK;
 }
 
-/* The largest part of any rank, which must fit: the first rank's, as the first shares of a range are the larger ones.
- */
+/* The largest part of any rank, which must fit: that of the first rank in the layer with the first leaves, as the first
+ * shares of a range are the larger ones. */
 static void largest_part(const gm_matmul_plan *plan, gm_matmul_part *largest)
 {
-    gm_matmul_plan_part(plan, 0, largest);
+    gm_matmul_plan_part(plan, (int)(plan->grid[0] * plan->grid[1] * (plan->grid[2] - 1)), largest);
 }
 
 static int64_t area(int64_t rows, int64_t cols, int64_t element)
@@ -99,7 +101,7 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t depth = gm_min(gm_mul_sat(gm_matmul_plan_panel_leaves(plan, part), plan->leaf),
                            gm_matmul_plan_depth(plan, part->leaf0, part->leaf1));
     int64_t r = plan->block_rows, c = plan->block_cols;
-    int64_t acc = area(r, c, p->accumulator_bytes);
+    int64_t acc = gm_mul_sat(area(r, c, p->accumulator_bytes), gm_add_sat(1, gm_matmul_plan_kept_leaves(plan)));
     /* Whichever way round a panel lies, its rows are padded by less than GM_TILING_ROW_ALIGN bytes. */
     int64_t a = gm_max(area(r, depth, p->operand_bytes), area(depth, r, p->operand_bytes));
     int64_t b = gm_max(area(c, depth, p->operand_bytes), area(depth, c, p->operand_bytes));
@@ -107,22 +109,23 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     if (plan->same)
         panels = gm_max(area(p->m, p->k, p->operand_bytes), area(p->k, p->m, p->operand_bytes));
     int64_t vectors = gm_mul_sat(gm_add_sat(gm_add_sat(r, c), gm_mul_sat(depth, VECTORS_PER_K)), sizeof(double));
-    vectors = gm_add_sat(vectors, gm_matmul_plan_sums_bytes(r, c));
+    vectors = gm_add_sat(vectors, gm_mul_sat(gm_matmul_plan_chains(plan) ? 2 : 1, gm_matmul_plan_sums_bytes(r, c)));
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
     int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(vectors, tiles));
-    return gm_add_sat(sum, ALLOCATIONS * GM_ALLOC_OVERHEAD);
+    return gm_add_sat(sum, (ALLOCATIONS + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) * GM_ALLOC_OVERHEAD);
 }
 
 /* The cost of the block and step that are set. */
 static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
+    int64_t staged = gm_matmul_plan_chains(plan) && !plan->budget.unified ? GM_STAGED_PINNED : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
     int64_t slot = slot_bytes(plan);
     return (gm_ring_cost){.slot = slot,
                           .out = slot,
-                          .host = check + 2 * GM_ALLOC_OVERHEAD,
+                          .host = check + staged + 2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part),
                           .pieces = INT64_MAX,
                           .slots = usual_depth(&plan->budget)};
@@ -251,15 +254,15 @@ static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const 
     return status || !plan->ring.buffer || plan->keep ? status : choose_with(plan, part, &in_turn, need);
 }
 
-int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
-                        gm_matmul_plan *plan, gm_ring_budget *need)
+static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
+                int64_t most_layers, gm_matmul_plan *plan, gm_ring_budget *need)
 {
     *plan = (gm_matmul_plan){.problem = *problem, .budget = *budget};
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
     plan->leaf = gm_tiling_leaf(problem->precision, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
     plan->piece = usual_piece(budget, request->depth);
-    int status = set_grid(plan);
+    int status = set_grid(plan, most_layers);
     if (status)
         return status;
     gm_matmul_part part;
@@ -267,4 +270,14 @@ int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *
     if (part.rows == 0 || part.cols == 0)
         part.rows = part.cols = 0;
     return choose_sizes(plan, &part, request, need);
+}
+
+/* Layers take memory that one of them does without. */
+int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
+                        gm_matmul_plan *plan, gm_ring_budget *need)
+{
+    int status = make(problem, budget, request, INT64_MAX, plan, need);
+    if (status == GM_EDEVICE && problem->grid[0] == 0 && plan->grid[2] > 1)
+        status = make(problem, budget, request, 1, plan, need);
+    return status;
 }

@@ -6,6 +6,8 @@
  * part of C that fit the device, and for each block in steps over its leaves: step = the panels of A and B for some
  * leaves. The last leaves of a block are walked through band by band, a band being some rows of tiles, so that the
  * result of one leaves while the next is computed.
+ *   With several layers each of them multiplies its leaves at once. The layers are a chain in the order of their
+ * leaves: band by band, a layer folds its own leaves to what the layer before it has folded, and passes that on.
  */
 #ifndef GM_SRC_MATMUL_PLAN_H
 #define GM_SRC_MATMUL_PLAN_H
@@ -51,7 +53,9 @@ typedef struct gm_matmul_plan {
     int64_t piece;      /* bytes */
 } gm_matmul_plan;
 
-/* The part of one rank: rows and columns of C, leaves of k. Empty for ranks beyond the grid or without a tile. */
+/* The part of one rank: rows and columns of C, leaves of k. Empty for ranks beyond the grid or without a tile. Layer K
+ * - 1 has the first leaves and layer 0 the last ones: what the layers make is folded from layer to layer and ends with
+ * the owner. */
 typedef struct gm_matmul_part {
     int64_t row0, rows, col0, cols;
     int64_t leaf0, leaf1;
@@ -59,6 +63,11 @@ typedef struct gm_matmul_part {
     int64_t owner; /* rank of layer 0 with the same rows and columns */
     int idle;
 } gm_matmul_part;
+
+/* A block, in C. */
+typedef struct gm_matmul_block {
+    int64_t row0, rows, col0, cols;
+} gm_matmul_block;
 
 /* Makes the plan. request: --piece, --depth and the readers. Pure. Returns GM_EUSAGE for a grid of more ranks than
  * there are; GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
@@ -70,17 +79,26 @@ void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *p
 /* The rank of a layer that works on the same rows and columns as part. */
 int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *part, int layer);
 
+/* Do layers fold their leaves one after the other? */
+int gm_matmul_plan_chains(const gm_matmul_plan *plan);
+
+/* Leaves of a block that a rank keeps apart, at most, as those before them are folded by other layers. */
+int64_t gm_matmul_plan_kept_leaves(const gm_matmul_plan *plan);
+
+/* Block number `index` of a part. */
+gm_matmul_block gm_matmul_plan_block(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t index);
+
 /* Columns of k in [leaf0, leaf1). */
 int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t leaf1);
 
-/* End of the step that begins at a leaf of a part: the first one is short where reading and computing overlap, to begin
- * early. */
+/* End of the step that begins at a leaf of a part. Where reading and computing overlap the first one is short, to begin
+ * early, and so is the last one of a layer, as other layers wait for it. */
 int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf);
 
 /* The most leaves that a panel of a part holds. */
 int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part);
 
-/* Rows of the bands of a block: whole tiles, some waves of the device. */
+/* Rows of the bands of a block: whole tiles, some waves of the device where bands are multiplied. */
 int64_t gm_matmul_plan_band(const gm_matmul_plan *plan);
 
 /* Bytes that a part reads from A, B and C0, and the number of its blocks. */

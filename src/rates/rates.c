@@ -88,7 +88,6 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .from_device = d->from_device,
                         .exchange_near = d->exchange_near,
                         .exchange_far = d->exchange_far,
-                        .exchange_waits = 1, /* gm_send() blocks */
                         .memory = d->memory * memory,
                         .verify = d->verify * memory,
                         .piece_s = d->piece_s,

@@ -17,8 +17,7 @@ typedef struct gm_rates {
     double read_rank, read_host;            /* of one rank alone; of all ranks of a host together */
     double write_rank, write_host;          /* the same */
     double to_device, from_device;          /* of one device; unified: unpacking; from_device not used */
-    double exchange_near, exchange_far;     /* between two ranks: of one host; of two hosts */
-    int exchange_waits;                     /* a rank that sends does nothing else until the other one receives */
+    double exchange_near, exchange_far;     /* between two ranks, in both directions at once, of each: one host; two */
     double flop[GM_PRECISIONS];             /* of the kernels of a product: flop per second of one device */
     double memory;                          /* of a device: read and written by the other kernels */
     double verify;                          /* of a device: read by the check of a product */

@@ -35,7 +35,7 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_pha
         [GM_PHASE_WRITE] = w->write / write_rate,
         [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device,
     };
-    double moved = w->received + w->sent, exchange = (moved > 0 ? moved / w->exchange : 0) + w->wait_s;
+    double moved = fmax(w->received, w->sent), exchange = (moved > 0 ? moved / w->exchange : 0) + w->wait_s;
     double compute = seconds[GM_PHASE_COMPUTE] + seconds[GM_PHASE_VERIFY], main_thread = w->pieces * r->piece_s, sum;
     if (r->unified) {
         sum = main_thread;

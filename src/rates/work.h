@@ -16,7 +16,7 @@ typedef struct gm_work {
     double flop_s;               /* seconds of products on a device that is not shared */
     double verify;               /* of the device, read by the check */
     double received, sent;       /* from other ranks, to them */
-    double exchange;             /* bytes/s of both */
+    double exchange;             /* bytes/s of each, as both are under way at once */
     double wait_s;               /* seconds in which it waits for other ranks, in addition to the exchange */
     double first_read, last_out; /* of the first piece; that are left to copy and write after the last computation */
     double pieces;               /* a number */

@@ -42,9 +42,9 @@ ELSEWHERE = {where: gm.wrapper(f"in_{where}", f'[ $rank = 1 ] && cd {where}\nexe
 SMALL_FILES = gm.wrapper("small_files", '[ $rank = 1 ] && ulimit -f 6000\nexec "$program" "$@"')
 
 
-def leaves(title, code, pattern, arguments, program, ranks=RANKS):
+def leaves(title, code, pattern, arguments, program, ranks=RANKS, environment=None):
     before = gm.state()
-    ran = gm.run(arguments, ranks, 30, program)
+    ran = gm.run(arguments, ranks, 30, program, environment=environment)
     after = gm.state()
     faults = gm.faults_of_refusal(ran, code, pattern, WITHIN) + gm.difference(before, after)
     for path in after.keys() - before.keys():
@@ -66,12 +66,27 @@ def matmul_fails():
            f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --output-layout parts --device {device} --grid 3x1x1", ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
+    chains_fail()
     if device != "cpu": # CUDA reserves more address space than a limit on it could allow
         return
     need = virtual_memory()
     small = gm.wrapper("small_memory", f'[ $rank = 1 ] && ulimit -v {(need >> 10) + 200 * 1024}\nexec "$program" "$@"')
     leaves(f"{device}: matmul: one rank gets no memory", 5, r"memory.*rank 1 on",
            f"matmul plain.h5 -o c.h5 --device {device} --threads 1 --piece 600M --depth 3 --grid 3x1x1", small)
+
+
+def chains_fail():
+    """Ranks whose layers are a chain, in blocks: a call fails on the first, in the middle, on the last, at the start or later."""
+    how = f"matmul plain.h5 -o c.h5 --device {device} --precision fp32 --grid 1x1x3 --threads 2 --piece 64K --device-memory 8M"
+    for rank in range(RANKS):
+        for number in (40, 300):
+            leaves(f"{device}: matmul 1x1x3: read {number} fails on rank {rank}", 3, rf"plain\.h5.*rank {rank} on", how, None,
+                   environment=gm.fault(f"read:{number}:{rank}:EIO"))
+            leaves(f"{device}: matmul 1x1x3: a signal at read {number} of rank {rank}", 75, rf"rank {rank} on", how, None,
+                   environment=gm.fault(f"read:{number}:{rank}:signal=15"))
+    for number in (1, 12):
+        leaves(f"{device}: matmul 1x1x3: no space at write {number}", 4, r"c\.h5.*rank 0 on", how, None,
+               environment=gm.fault(f"write:{number}+:0:ENOSPC"))
 
 
 def virtual_memory():

@@ -13,7 +13,7 @@ WAYS = [(1, "--threads 2"), (2, "--threads 1 --grid 2x1x1"), (3, ""), (3, "--gri
         (3, "--grid 1x1x3"), (4, "--grid 1x2x2"), (5, "--grid 1x2x2"),
         (4, "--grid 4x1x1"), (8, "--grid 2x2x2"), (1, "--device-memory 4M --host-memory 8M"), (2, "--host-memory 8M --threads 2 --grid 1x2x1"),
         (1, "--piece 10000 --depth 2"), (3, "--piece 100K --depth 5 --grid 1x3x1")]
-FEW = [(1, "--threads 2"), (2, ""), (2, "--grid 1x1x2"), (3, "--grid 1x1x3"), (8, "--grid 2x1x4"), (4, "--grid 1x1x4 --host-memory 8M"),
+FEW = [(1, "--threads 2"), (2, ""), (2, "--grid 1x1x2"), (3, "--grid 1x1x3"), (8, "--grid 2x1x4"), (4, "--grid 1x1x4 --device-memory 8M"), (5, "--grid 1x1x5"),
        (1, "--device-memory 4M --host-memory 8M"), (2, "--piece 10000 --grid 2x1x1")]
 
 

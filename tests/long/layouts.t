@@ -86,7 +86,7 @@ def ways(rng, ranks, m, n):
     arguments = ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.9 else []
     arguments += ["--piece", int(rng.integers(5000, 300000))] if rng.random() < 0.4 else []
     arguments += ["--depth", int(rng.integers(2, 7))] if rng.random() < 0.4 else []
-    arguments += ["--host-memory", "24M"] if rng.random() < 0.4 and "--piece" not in arguments else []
+    arguments += ["--host-memory", "24M" if device == "cpu" else "64M"] if rng.random() < 0.4 and "--piece" not in arguments else []
     arguments += ["--chunk", f"{rng.integers(1, m + 1)},{rng.integers(1, n + 1)}"] if rng.random() < 0.2 and m * n < 20000 else []
     arguments += ["--deflate", "1"] if rng.random() < 0.2 else []
     return arguments

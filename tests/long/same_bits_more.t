@@ -19,7 +19,7 @@ def way(rng):
     options = ["--threads", rng.integers(1, 4)]
     options += ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.9 else []
     options += ["--piece", rng.integers(5000, 500000), "--depth", rng.integers(2, 6)] if rng.random() < 0.4 else []
-    options += ["--device-memory", f"{rng.integers(12, 40)}M", "--host-memory", f"{rng.integers(24, 60)}M"] if rng.random() < 0.5 else []
+    options += ["--device-memory", f"{rng.integers(12, 40)}M", "--host-memory", f"{rng.integers(24, 60) + 32 * (device != 'cpu')}M"] if rng.random() < 0.5 else []
     return ranks, options
 
 

@@ -12,19 +12,20 @@ static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64
 static void test_fold(bench *b, gm_dtype type)
 {
     size_t size = gm_dtype_size(type);
-    int64_t ld = COLS + GUARD;
-    unsigned char *part = host_memory(N * size), *acc = host_memory((size_t)(ROWS * ld) * size);
+    int64_t ld = COLS + GUARD, part_ld = COLS + 2;
+    size_t part_bytes = (size_t)(ROWS * part_ld) * size;
+    unsigned char *part = host_memory(part_bytes), *acc = host_memory((size_t)(ROWS * ld) * size);
     double *expected = host_memory((size_t)(ROWS * ld) * sizeof *expected);
     uint64_t state = 7;
     int good = 1;
     for (int64_t i = 0; i < ROWS * ld; i++) {
         volatile double sum = random_element(&state, type, 0, acc + (size_t)i * size);
         if (i % ld < COLS)
-            sum += random_element(&state, type, 0, part + (size_t)(i / ld * COLS + i % ld) * size);
+            sum += random_element(&state, type, 0, part + (size_t)(i / ld * part_ld + i % ld) * size);
         expected[i] = type == GM_DTYPE_F32 ? (float)sum : sum;
     }
-    void *on_part = lend(b, part, N * size), *on_acc = lend(b, acc, (size_t)(ROWS * ld) * size);
-    must(b->ops->fold(b->queue, &(gm_fold_call){ROWS, COLS, on_part, on_acc, ld, type}));
+    void *on_part = lend(b, part, part_bytes), *on_acc = lend(b, acc, (size_t)(ROWS * ld) * size);
+    must(b->ops->fold(b->queue, &(gm_fold_call){ROWS, COLS, on_part, part_ld, on_acc, ld, type}));
     reclaim(b, on_acc, acc, (size_t)(ROWS * ld) * size);
     reclaim(b, on_part, NULL, 0);
     for (int64_t i = 0; i < ROWS * ld; i++)

@@ -22,11 +22,10 @@ static gm_rates h200(int ranks, int hosts)
     return rates;
 }
 
-/* Messages that go from device to device while both ranks go on. */
+/* Messages that go from device to device. */
 static gm_rates with_nvlink(gm_rates rates)
 {
     rates.exchange_near = nvlink;
-    rates.exchange_waits = 0;
     return rates;
 }
 
@@ -89,8 +88,9 @@ static void test_choice(void)
 {
     const int64_t m = 4096, k = 1 << 20;
     is(chosen(m, m, k, with_nvlink(h200(4, 1))), "1x1x4", "deep, ranks that exchange over NVLink");
-    const char *staged = chosen(m, m, k, h200(4, 1));
-    tap_ok(strcmp(staged, "2x2x1") != 0 && staged[4] == '1', "deep, messages through the host: %s, no layers", staged);
+    is(chosen(m, m, k, h200(4, 1)), "1x1x4", "deep, messages through the host");
+    is(chosen(m, m, k, h200(2, 1)), "1x1x2", "the same on two ranks");
+    is(chosen(m, m, k, h200(3, 1)), "1x1x3", "the same on three");
     is(chosen(65536, 65536, 65536, h200(4, 1)), "2x2x1", "large and square");
     is(chosen(65536, 65536, 65536, h200(8, 2)), "2x4x1", "the same on two hosts");
     is(chosen(256, 256, 256, h200(4, 1)), "1x1x1", "small");
@@ -101,6 +101,18 @@ static void test_choice(void)
     gm_rates shared = h200(4, 1);
     shared.sharers = 4;
     is(chosen(16384, 16384, 16384, shared), "1x1x1", "ranks that share a device");
+}
+
+/* On four ranks the deep product reads no byte twice, at the speed of the host, and C comes along the chain. */
+static void test_deep(void)
+{
+    static const int64_t whole[] = {1, 1, 1};
+    const int64_t m = 4096, k = 1 << 20;
+    double one = expected(m, m, k, whole, h200(1, 1)).seconds;
+    double staged = expected(m, m, k, NULL, h200(4, 1)).seconds;
+    double nvlink_s = expected(m, m, k, NULL, with_nvlink(h200(4, 1))).seconds;
+    tap_ok(one / staged > 1.8 && one / nvlink_s > 1.9, "deep: %.2f s on one, %.2f s on four, %.2f s over NVLink", one,
+           staged, nvlink_s);
 }
 
 /* Storage that gives all ranks of a host no more than one of them is read once. */
@@ -157,12 +169,11 @@ static void test_monotone(void)
     int good = 1, better = 0;
     for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-            for (int waits = 0; waits <= 1; waits++) {
+            for (int fast = 0; fast <= 1; fast++) {
                 double before = INFINITY;
                 for (double factor = 1.0 / 64; factor <= 64; factor *= 2) {
-                    gm_rates rates = h200(4, 1);
+                    gm_rates rates = fast ? with_nvlink(h200(4, 1)) : h200(4, 1);
                     gm_matmul_plan plan;
-                    rates.exchange_waits = waits;
                     *(double *)(void *)((char *)&rates + fields[f]) *= factor;
                     gm_matmul_problem p = problem(shapes[s][0], shapes[s][1], shapes[s][2], &rates);
                     make(&p, &plan);
@@ -195,15 +206,16 @@ static void test_measured(void)
 /* Bytes of the links, counted by hand. */
 static void test_bytes(void)
 {
-    int64_t layers[] = {1, 1, 2}, columns[] = {1, 3, 1};
+    int64_t layers[] = {1, 1, 2}, chain[] = {1, 1, 4}, columns[] = {1, 3, 1};
     gm_rates rates = h200(4, 1);
     gm_expectation e = expected(1024, 1024, 8192, layers, rates);
-    int64_t leaf = gm_tiling_leaf(GM_PRECISION_FP32, 8192), leaves = (8192 + leaf - 1) / leaf;
     double c = 4.0 * 1024 * 1024;
     tap_ok(e.working == 2 && e.busiest == 0 && e.all.read == 2 * 4.0 * 1024 * 8192 && e.all.write == c,
            "two layers read A and B once and write C once");
-    tap_ok(e.all.received == e.all.sent && e.all.sent == c * (double)(leaves / 2),
-           "the leaves of one go to the other: %g of %lld leaves", e.all.sent / c, (long long)leaves);
+    tap_ok(e.all.received == e.all.sent && e.all.sent == c && e.rank.received == c && e.rank.sent == 0,
+           "what one has folded goes to the other, once: %g of C", e.all.sent / c);
+    e = expected(1024, 1024, 8192, chain, rates);
+    tap_ok(e.all.received == e.all.sent && e.all.sent == 3 * c && e.rank.received == c, "four layers: three times");
     e = expected(1024, 3072, 8192, columns, rates);
     tap_ok(e.working == 3 && e.all.read == 4.0 * 8192 * (3 * 1024 + 3072) && e.rank.read == 4.0 * 8192 * 2048,
            "three ranks of columns read A three times, and the fourth nothing");
@@ -212,6 +224,7 @@ static void test_bytes(void)
 int main(void)
 {
     test_choice();
+    test_deep();
     test_storage();
     test_never_slower();
     test_monotone();

@@ -159,6 +159,55 @@ static void test_bands(void)
            "A = B is kept once and read once");
 }
 
+/* Layers fold in the order of their leaves and end with the owner. Blocks fit with the leaves that each of them keeps
+ * apart, and are smaller where they must be. */
+static void test_chain(void)
+{
+    int good = 1, several = 0, whole = 0;
+    for (int layers = 2; layers <= 5; layers++)
+        for (int64_t budget = INT64_C(96) << 20; budget <= INT64_C(8) << 30; budget *= 3)
+            for (int unified = 0; unified <= 1; unified++) {
+                gm_matmul_problem p = problem(3000, 2500, 60000, 6);
+                gm_matmul_plan plan;
+                gm_ring_budget need;
+                int64_t end = 0, kept = 0;
+                p.grid[0] = p.grid[1] = 1;
+                p.grid[2] = layers;
+                good &= make_within(&p, budget, unified, &plan, &need) == GM_OK && gm_matmul_plan_chains(&plan);
+                for (int layer = layers - 1; layer >= 0; layer--) {
+                    gm_matmul_part part;
+                    gm_matmul_plan_part(&plan, layer, &part);
+                    good &= part.layer == layer && part.leaf0 == end;
+                    end = part.leaf1;
+                    for (int64_t leaf = part.leaf0; leaf < part.leaf1 && good;) {
+                        int64_t next = gm_matmul_plan_step_end(&plan, &part, leaf);
+                        good &= next > leaf && next <= part.leaf1 && next - leaf <= plan.step_leaves;
+                        leaf = next;
+                    }
+                    kept = part.leaf0 > 0 ? gm_max(kept, part.leaf1 - part.leaf0) : kept;
+                }
+                good &= end == plan.leaves && kept == gm_matmul_plan_kept_leaves(&plan);
+                good &= plan.ring.device_bytes <= budget && plan.ring.host_bytes <= budget &&
+                        plan.ring.device_bytes > (kept + 1) * plan.block_rows * plan.block_cols * 4;
+                good &= unified || plan.ring.host_bytes >= 32 << 20;
+                several += plan.block_rows < 3000 || plan.block_cols < 2500;
+                whole += plan.block_rows == 3000 && plan.block_cols == 2500;
+            }
+    tap_ok(good && several && whole, "layers are a chain, and fit: %d in blocks, %d whole", several, whole);
+    gm_matmul_problem p = problem(3000, 2500, 0, 6);
+    gm_matmul_plan plan;
+    p.grid[0] = p.grid[1] = 1;
+    p.grid[2] = 3;
+    tap_ok(make(&p, INT64_C(1) << 30, &plan) == GM_OK && !gm_matmul_plan_chains(&plan) &&
+               gm_matmul_plan_kept_leaves(&plan) == 0,
+           "without a leaf there is no chain");
+    gm_ring_budget need;
+    p = problem(512, 512, 1 << 22, 4);
+    int chosen = make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.grid[2] > 1;
+    tap_ok(chosen && make_within(&p, INT64_C(30) << 20, 0, &plan, &need) == GM_OK && plan.grid[2] == 1,
+           "layers that do not fit are not chosen");
+}
+
 static void test_refusal(void)
 {
     static const int64_t sizes[][3] = {{5000, 3000, 20000}, {0, 3000, 20000}, {100, 100, 100}, {300000, 70000, 5}};
@@ -200,6 +249,7 @@ int main(void)
     test_idle();
     test_same_cut();
     test_bands();
+    test_chain();
     test_refusal();
     test_leaf();
     return tap_done();

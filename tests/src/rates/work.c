@@ -68,8 +68,8 @@ static void test_seconds(void)
     work.to_device = 0;
     tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 100e9 / (gpu.read_host / 4)),
            "ranks share their host's storage");
-    work = (gm_work){.received = 1e9, .exchange = 1e9, .wait_s = 2, .times = 1};
-    tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 3), "the exchange comes after the rest");
+    work = (gm_work){.received = 1e9, .sent = 0.5e9, .exchange = 1e9, .wait_s = 2, .times = 1};
+    tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 3), "the exchange, both ways at once, comes after the rest");
     work = (gm_work){.memory = 1e12, .times = 1};
     tap_ok(about(gm_work_seconds(&work, &gpu, (gm_crew){2, 2}, NULL), 2e12 / gpu.memory), "ranks share a device");
     work = (gm_work){.write = 1e9, .first_read = 0, .last_out = 1e9, .times = 1};
