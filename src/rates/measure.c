@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MESSAGE = 8 << 20, /* bytes: about a band of a product */
@@ -98,6 +99,8 @@ static int open_exchanger_all(const gm_rates_sample *s, exchanger *e, int64_t *o
         gm_host_release_charge(host);
         for (int i = 0; i < 2; i++)
             e->memory[i] = gm_pool_device(&e->pool, MESSAGE, 1);
+        for (int i = 0; i < 2 && s->ops->unified && !e->pool.status; i++)
+            memset(e->memory[i], 0, MESSAGE); /* its pages are there before the time counts */
         *opened = !e->pool.status && !gm_staged_open(s->ops, s->device, s->ranks->rank, &e->staged);
         gm_error_hush(before);
     }
