@@ -41,6 +41,7 @@ GM_TESTS = \
 	tests/kernels/normalize/normalize \
 	tests/kernels/matmul/probe \
 	tests/kernels/matmul/unpack \
+	tests/src/budget \
 	tests/src/caps \
 	tests/src/caps_shared.np2 \
 	tests/src/bench/exchange.np2 \
@@ -265,6 +266,7 @@ tests_kernels_matmul_probe_SOURCES = tests/kernels/matmul/probe.c tests/kernels/
 tests_kernels_matmul_product_SOURCES = tests/kernels/matmul/product.c tests/kernels/each.h
 tests_kernels_reduce_reduce_SOURCES = tests/kernels/reduce/reduce.c tests/kernels/each.h
 tests_kernels_matmul_unpack_SOURCES = tests/kernels/matmul/unpack.c tests/kernels/each.h
+tests_src_budget_SOURCES = tests/src/budget.c
 tests_src_caps_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
