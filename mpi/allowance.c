@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* program_invocation_short_name */
 #include "mpi/allowance.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +41,33 @@ static int is_requested(void)
     return first_set(sets) || (getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_RANK"));
 }
 
-/* Did mpirun start a program that binds, and that one this program? */
-static int is_started_by_binder(void)
+/* Is the last part of a word, from `word` to `end`, the name of a program that binds? */
+static int is_binder(const char *word, const char *end)
 {
     static const char *const binders[] = {"taskset", "numactl", "hwloc-bind", NULL};
-    const char *command = getenv("OMPI_COMMAND");
-    return command && is_one_of(last_part(command), binders);
+    char name[16];
+    for (const char *c = word; c < end; c++)
+        if (*c == '/')
+            word = c + 1;
+    return snprintf(name, sizeof name, "%.*s", (int)(end - word), word) < (int)sizeof name && is_one_of(name, binders);
+}
+
+/* Did mpirun start a program that binds, and that one this program? It may be a word of a command that starts it, as of
+ * env or of sh -c; words of this program itself are no commands. */
+static int is_started_by_binder(void)
+{
+    static const char gaps[] = " \t\n\"';&|()";
+    const char *command = getenv("OMPI_COMMAND"), *words = getenv("OMPI_ARGV");
+    if (!command || is_binder(command, command + strlen(command)))
+        return command != NULL;
+    if (!words || strcmp(last_part(command), program_invocation_short_name) == 0)
+        return 0;
+    for (const char *end; *(words += strspn(words, gaps)); words = end) {
+        end = words + strcspn(words, gaps);
+        if (is_binder(words, end))
+            return 1;
+    }
+    return 0;
 }
 
 static int is_object(hwloc_topology_t topology, hwloc_obj_type_t type, int index, hwloc_const_cpuset_t own)

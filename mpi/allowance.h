@@ -13,7 +13,8 @@ typedef enum gm_bound_by {
 
 /* Tells where the binding `own` of this process, rank number `local_rank` of its host, comes from. By the environment
  * that the launcher sets; and mpirun's own choice for that rank is a certain core, package or NUMA node: another set is
- * the user's. It cannot tell a script between mpirun and the program that binds a rank to just that set. */
+ * the user's. It cannot tell a script between mpirun and the program that binds a rank to just that set, unless mpirun
+ * was told not to bind. */
 gm_bound_by gm_allowance_source(hwloc_topology_t topology, hwloc_const_cpuset_t own, int local_rank);
 
 /* The processors of the launcher (mpirun, or its daemon on this host), which it was given by the user, to set; all of

@@ -43,6 +43,11 @@ if whole == "host":
     check("taskset after mpirun, two ranks", [], 2, one, [{LAST}] * 2, "affinity")
     check("taskset after mpirun, the first processor", [], 1, ["taskset", "-c", str(FIRST)], [{FIRST}], "affinity")
     check("an option of mpirun", [], 1, ["--bind-to", "none"], [everything], "host")
+    first = f"taskset -c {FIRST}"
+    check("taskset after another command, the first processor", [], 1, ["env", "A=1", *first.split()], [{FIRST}], "affinity")
+    check("taskset in a line of a shell, the first processor", [], 1, ["sh", "-c", f'exec {first} "$0" "$@"'], [{FIRST}], "affinity")
+    binding = gm.wrapper("binding", f'exec {first} "$@"')
+    check("a script that binds, where mpirun does not", [], 1, ["--bind-to", "none", binding], [{FIRST}], "affinity")
     script = gm.wrapper("script", 'exec "$@"')
     check("a script between them", [], 1, [script], [everything], "host")
     check("a script that is their parent", [], 1, [gm.wrapper("parent", '"$@"')], [everything], "host")

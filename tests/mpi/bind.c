@@ -171,6 +171,24 @@ static void test_launcher(const cpu_set_t *all)
     setenv("OMPI_COMMAND", "/usr/bin/taskset", 1);
     o = start_in_child(&first, 0, 0, 1, -1);
     tap_ok(!o.is_default && CPU_EQUAL(&o.processors, &first), "mpirun started taskset: the user's");
+    static const struct {
+        const char *command, *words;
+        int is_default;
+    } starts[] = {{"env", "A=1 /usr/bin/taskset -c 0 x", 0},
+                  {"sh", "-c exec\tnumactl --all x", 0},
+                  {"sh", "-c 'hwloc-bind' x", 0},
+                  {"sh", "-c taskset0 x", 1},
+                  {"script", "x taskset.h5", 1},
+                  {"bind", "x taskset", 1},
+                  {"env", "a-word-that-is-longer-than-any", 1}};
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        setenv("OMPI_COMMAND", starts[i].command, 1);
+        setenv("OMPI_ARGV", starts[i].words, 1);
+        o = start_in_child(&first, 0, 0, 1, -1);
+        tap_ok(o.is_default == starts[i].is_default, "mpirun started %s %s: %s", starts[i].command, starts[i].words,
+               o.is_default ? "mpirun's choice" : "the user's");
+    }
+    unsetenv("OMPI_ARGV");
     unsetenv("OMPI_COMMAND");
     setenv("OMPI_MCA_hwloc_base_cpu_set", "0", 1);
     o = start_in_child(&second, 1, 0, 1, -1);
@@ -198,7 +216,8 @@ int main(void)
                                         "PRTE_MCA_hwloc_default_cpu_list",
                                         "SLURM_STEP_ID",
                                         "OMPI_COMM_WORLD_RANK",
-                                        "OMPI_COMMAND"};
+                                        "OMPI_COMMAND",
+                                        "OMPI_ARGV"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
     cpu_set_t before;
