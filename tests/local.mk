@@ -137,6 +137,7 @@ GM_TESTS_SCRIPT = \
 	tests/preload/fault.t
 
 GM_TESTS_LONG = \
+	tests/long/cluster.t \
 	tests/long/corpus.t \
 	tests/long/cpu_speed.t \
 	tests/long/full_disk.t \
@@ -172,8 +173,10 @@ EXTRA_DIST += \
 	tests/gpu/scaling.py \
 	tests/long/campaign.py \
 	tests/long/corpus.py \
+	tests/long/hosts.py \
 	tests/long/random_cases.py \
 	tests/long/random_data.py \
+	tests/long/slurm.py \
 	tests/long/unreadable.py \
 	tests/preload/fault.c \
 	tests/src/exchange/fake_nccl.c \
