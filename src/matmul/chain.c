@@ -9,22 +9,37 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "src/exchange/staged.h"
+#include "src/exchange/exchange.h"
 
-int gm_matmul_chain_open(gm_matmul *p)
+/* NCCL starts in more time than staged exchanges take that are shorter than this. */
+static const double worth_nccl = 2; /* seconds */
+
+/* The path by the time that the largest block of an owner takes; the same on all ranks. */
+static const char *path_of(const gm_matmul *p)
+{
+    gm_matmul_part first;
+    gm_matmul_plan_part(&p->plan, 0, &first);
+    double bytes = (double)first.rows * (double)first.cols * (double)p->plan.problem.accumulator_bytes;
+    return bytes / p->plan.problem.rates.exchange_near > worth_nccl ? "auto" : gm_path_staged.name;
+}
+
+int gm_matmul_chain_open_all(gm_matmul *p, gm_job *job)
 {
     gm_chain *c = &p->chain;
-    if (p->part.idle || !gm_matmul_plan_chains(&p->plan))
+    if (!gm_matmul_plan_chains(&p->plan))
         return GM_OK;
-    c->from = p->part.layer + 1 < p->plan.grid[2] ? gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer + 1) : -1;
-    c->to = p->part.layer > 0 ? gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer - 1) : -1;
-    return gm_staged_open(p->job->ops, p->job->device, p->job->ranks->rank, &c->staged);
+    c->from = c->to = -1;
+    if (!p->part.idle && p->part.layer + 1 < p->plan.grid[2])
+        c->from = gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer + 1);
+    if (!p->part.idle && p->part.layer > 0)
+        c->to = gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer - 1);
+    return gm_job_open_exchange_all(job, path_of(p), &c->exchange);
 }
 
 void gm_matmul_chain_close(gm_matmul *p)
 {
-    gm_staged_close(p->chain.staged);
-    p->chain.staged = NULL;
+    gm_exchange_close(p->chain.exchange);
+    p->chain.exchange = NULL;
 }
 
 static int64_t bands_of(const gm_matmul *p, const gm_matmul_block *block)
@@ -38,39 +53,39 @@ static int64_t items_of(const gm_matmul *p, const gm_matmul_block *block)
 }
 
 /* An item of a block, which goes to a rank or comes from it; none beyond the last one, or without a rank. */
-static gm_region item_at(const gm_matmul *p, const gm_matmul_block *block, int64_t item, int peer, double *sums)
+static gm_exchange_region item_at(const gm_matmul *p, const gm_matmul_block *block, int64_t item, int peer, double *sums)
 {
     size_t element = (size_t)p->plan.problem.accumulator_bytes, pitch = (size_t)p->ldacc * element;
     int64_t down = item * p->plan.band_rows;
     if (peer < 0 || item < 0 || item >= items_of(p, block))
-        return (gm_region){0};
+        return (gm_exchange_region){0};
     if (item < bands_of(p, block))
-        return (gm_region){.peer = peer,
+        return (gm_exchange_region){.peer = peer,
                            .memory = (char *)p->acc + (size_t)down * pitch,
                            .pitch = pitch,
                            .width = (size_t)block->cols * element,
                            .rows = gm_min(p->plan.band_rows, block->rows - down)};
     size_t bytes = (size_t)gm_sum_offset(GM_SUM_LAYERS, block->rows, block->cols) * sizeof(double);
-    return (gm_region){.peer = peer, .memory = sums, .pitch = bytes, .width = bytes, .rows = 1};
+    return (gm_exchange_region){.peer = peer, .memory = sums, .pitch = bytes, .width = bytes, .rows = 1};
 }
 
 static void begin(gm_matmul *p, int status)
 {
     gm_chain *c = &p->chain;
     gm_matmul_block block = gm_matmul_plan_block(&p->plan, &p->part, c->block);
-    gm_region send = item_at(p, &block, c->step - 1, c->to, p->sums);
-    gm_region receive = item_at(p, &block, c->step, c->from, p->sums_in);
+    gm_exchange_region send = item_at(p, &block, c->step - 1, c->to, p->sums);
+    gm_exchange_region receive = item_at(p, &block, c->step, c->from, p->sums_in);
     c->begun = gm_clock();
     c->is_under_way = 1;
-    gm_staged_begin(c->staged, &send, &receive, c->folded, status);
+    gm_exchange_begin(c->exchange, &send, &receive, c->folded, status);
 }
 
-/* Waits, unless gm_staged_advance() has said that the exchange is done. */
+/* Waits, unless gm_exchange_advance() has said that the exchange is done. */
 static int end(gm_matmul *p)
 {
     gm_chain *c = &p->chain;
     gm_matmul_block block = gm_matmul_plan_block(&p->plan, &p->part, c->block);
-    int status = gm_staged_end(c->staged);
+    int status = gm_exchange_end(c->exchange);
     c->seconds += gm_clock() - c->begun;
     c->is_under_way = 0;
     if (c->step++ == items_of(p, &block)) {
@@ -95,7 +110,7 @@ int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there)
     while (!has_passed(c, piece->block, piece->step)) {
         if (!c->is_under_way)
             begin(p, GM_OK);
-        *is_there = gm_staged_advance(c->staged);
+        *is_there = gm_exchange_advance(c->exchange);
         int status = *is_there ? end(p) : GM_OK;
         if (status || !*is_there)
             return status;

@@ -221,7 +221,7 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     gm_matmul *p = context;
     int status = compute_kind(p, piece, slot, queue);
     int marks = piece->kind == GM_PIECE_BEGIN || piece->kind == GM_PIECE_FOLD || piece->kind == GM_PIECE_FOLD_SUMS;
-    return status || !marks || !p->chain.staged ? status : ops_of(p)->event_record(p->chain.folded, queue);
+    return status || !marks || !p->chain.exchange ? status : ops_of(p)->event_record(p->chain.folded, queue);
 }
 
 /* --- From the device --- */

@@ -181,7 +181,7 @@ typedef struct gm_cursor {
 
 /* The exchanges of a rank with the layers before and after its own. */
 typedef struct gm_chain {
-    struct gm_staged *staged; /* NULL: the grid has one layer */
+    struct gm_exchange *exchange; /* NULL: the grid has one layer */
     int from, to;             /* ranks: of the layer before, which has the leaves before; of the one after. -1: none */
     int64_t block, step;      /* the exchange that is under way, or comes next */
     int is_under_way;
@@ -241,9 +241,9 @@ void gm_matmul_program(gm_matmul *product, gm_program *program);
 /* Device memory and events for the plan, from a pool. GM_EDEVICE. Not collective. */
 int gm_matmul_allocate(gm_matmul *product, gm_pool *pool);
 
-/* Opens the exchange with other layers, if there are some. GM_EDEVICE: the ranks agree on it before they run. Close is
- * harmless when it was not opened. */
-int gm_matmul_chain_open(gm_matmul *product);
+/* Opens the exchange with other layers, if there are some, on all ranks of the run. The status is agreed: GM_EDEVICE,
+ * GM_EMPI. Close is harmless when it was not opened. Collective. */
+int gm_matmul_chain_open_all(gm_matmul *product, gm_job *job);
 void gm_matmul_chain_close(gm_matmul *product);
 
 /* gm_program.await_turn and abandon of a product with several layers. All ranks of a chain make the same exchanges, in

@@ -154,8 +154,6 @@ static int prepare(gm_run *run)
     if (!status && !p->part.idle)
         status = gm_matmul_allocate(p, &run->pool);
     if (!status)
-        status = gm_matmul_chain_open(p);
-    if (!status)
         status = gm_run_open_ring(run);
     p->reader = run->reader;
     p->stream = run->stream;
@@ -268,8 +266,11 @@ static int run_all(gm_run *run)
     gm_detail("%s, grid %lldx%lldx%lld, blocks of %lldx%lld", p->product->kernel, (long long)p->plan.grid[0],
               (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
               (long long)p->plan.block_cols);
+    int status = gm_matmul_chain_open_all(p, run->job);
+    if (status)
+        return status;
     gm_matmul_program(p, &program);
-    int status = gm_stream_run(run->stream, &program, &report->times);
+    status = gm_stream_run(run->stream, &program, &report->times);
     report->times.seconds[GM_PHASE_EXCHANGE] += p->chain.seconds;
     if (!status)
         status = gm_matmul_repair(p, &report->times);

@@ -133,8 +133,8 @@ static int by_size(const void *a, const void *b)
 /* Both ways at once. *rate: by the median of the exchanges. */
 static int exchange(const exchanger *e, int partner, double *rate)
 {
-    gm_region send = {.peer = partner, .memory = e->memory[0], .pitch = MESSAGE, .width = MESSAGE, .rows = 1};
-    gm_region receive = send;
+    gm_exchange_region send = {.peer = partner, .memory = e->memory[0], .pitch = MESSAGE, .width = MESSAGE, .rows = 1};
+    gm_exchange_region receive = send;
     double took[MESSAGES + 1];
     int status = GM_OK;
     receive.memory = e->memory[1];
