@@ -46,10 +46,8 @@ GM_TESTS = \
 	tests/src/caps_shared.np2 \
 	tests/src/bench/exchange.np2 \
 	tests/src/bench/limits \
-	tests/src/bench/pairs.np3 \
 	tests/src/bench/picture \
 	tests/src/exchange/cut \
-	tests/src/exchange/nccl.np3 \
 	tests/src/exchange/staged.np3 \
 	tests/src/bench/team.np3 \
 	tests/src/buffers \
@@ -82,12 +80,14 @@ GM_TESTS = \
 	tests/src/stream/stream_race \
 	tests/src/stream/workers
 
-# More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits.
+# More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time.
 GM_TESTS_HEAVY = \
 	tests/kernels/matmul/product \
 	tests/kernels/reduce/reduce \
+	tests/src/bench/pairs.np3 \
 	tests/src/bench/team.np3 \
 	tests/src/matmul/chain.np4 \
+	tests/src/exchange/nccl.np3 \
 	tests/src/matmul/fault \
 	tests/src/matmul/repair.np3 \
 	tests/src/matmul/staged \

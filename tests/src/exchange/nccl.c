@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double patience = 2; /* seconds */
+static const double within = 10; /* seconds */
+static double patience = 20;     /* likewise */
 
 static gm_ranks ranks;
 static gm_device *device;
@@ -145,11 +146,12 @@ static void test_start(int rank, fake_fault what, const char *reason)
     int arrived;
     double from = gm_clock();
     plant(rank, what);
+    patience = what == FAKE_NEVER_READY || what == FAKE_LOST || what == FAKE_CONNECT_HANGS ? 2 : 20;
     int status = open_exchange_all("auto", 1, &choice, &x);
     double seconds = gm_clock() - from;
     tap_ok(!status && strcmp(choice.path, "staged") == 0 && strstr(choice.reason, reason),
            "passed over: %s (status %d)", choice.reason, status);
-    tap_ok(seconds < 3 * patience + 4, "... within %.1f s", seconds);
+    tap_ok(seconds < within, "... within %.1f s", seconds);
     gm_exchange_close(x);
     way w = {&gm_path_staged, NULL, &ops, device, &ranks, "staged"};
     status = open_path_all(&w);
@@ -165,6 +167,7 @@ static void test_start(int rank, fake_fault what, const char *reason)
         gm_error_clear();
         gm_exchange_close(x);
     }
+    patience = 20;
     plant(-1, FAKE_GOOD);
 }
 
@@ -183,8 +186,8 @@ static void test_failure(const char *name, fake_fault what, int status_before, i
     status = link_exchange(&w, link_ring, LINK_RANKS, 0, own, &arrived);
     tap_ok(ranks.rank == 1 ? status == expected : status == GM_EPEER || (status == GM_OK && arrived), "%s: status %d",
            name, status);
-    tap_ok(gm_agree_all(&ranks, status) == expected && gm_clock() - from < 3, "%s: all agree on it, in %.2f s", name,
-           gm_clock() - from);
+    tap_ok(gm_agree_all(&ranks, status) == expected && gm_clock() - from < within, "%s: all agree on it, in %.2f s",
+           name, gm_clock() - from);
     gm_error_clear();
     plant(-1, FAKE_GOOD);
     status = gm_agree_all(&ranks, link_exchange(&w, link_ring, LINK_RANKS, 0, GM_OK, &arrived));
@@ -209,7 +212,7 @@ static void test_absence(void)
         status = gm_fail(GM_EINPUT, "planted failure");
     status = link_exchange(&w, link_ring, LINK_RANKS, 0, status, &arrived);
     tap_ok(status == (ranks.rank == 1 ? GM_EINPUT : GM_EPEER), "a failure elsewhere: status %d", status);
-    tap_ok(gm_agree_all(&ranks, status) == GM_EINPUT && gm_clock() - from < 3, "a failure elsewhere: in %.2f s",
+    tap_ok(gm_agree_all(&ranks, status) == GM_EINPUT && gm_clock() - from < within, "a failure elsewhere: in %.2f s",
            gm_clock() - from);
     w.path->close(w.state);
     gm_error_clear();
@@ -247,7 +250,7 @@ static void test_signal(void)
     double from = gm_clock();
     int status = link_exchange(&w, link_ring, LINK_RANKS, 0, GM_OK, &arrived);
     tap_ok(status == (ranks.rank == 1 ? GM_ESTOPPED : GM_EPEER), "a signal: status %d", status);
-    tap_ok(gm_agree_all(&ranks, status) == GM_ESTOPPED && gm_clock() - from < 3, "a signal: all agree, in %.2f s",
+    tap_ok(gm_agree_all(&ranks, status) == GM_ESTOPPED && gm_clock() - from < within, "a signal: all agree, in %.2f s",
            gm_clock() - from);
     w.path->close(w.state);
     gm_error_clear();
