@@ -58,6 +58,8 @@ def products():
               lambda: np.array_equal(gm.read("c.h5"), c))
     check("product of compressed matrices, 3 ranks", f"matmul {' '.join(names['compressed'])} -o c.h5 --force --no-sync --threads 2" + gm.all_work(3),
           lambda: np.array_equal(gm.read("c.h5"), c), ranks=3)
+    check("product whose layers are a chain", f"matmul {' '.join(names['compressed'])} -o c.h5 --force --no-sync --threads 2 --precision fp32 --grid 1x1x2",
+          lambda: np.array_equal(gm.read("c.h5"), c), ranks=2)
 
 
 def fields():

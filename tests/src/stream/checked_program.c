@@ -192,7 +192,17 @@ void close_operation(operation *o)
 
 gm_program program_of(operation *o)
 {
-    return (gm_program){o, next, read_piece, receive, await, to_device, compute, from_device, send, write_piece, done};
+    return (gm_program){.context = o,
+                        .next = next,
+                        .read = read_piece,
+                        .receive = receive,
+                        .await = await,
+                        .to_device = to_device,
+                        .compute = compute,
+                        .from_device = from_device,
+                        .send = send,
+                        .write = write_piece,
+                        .done = done};
 }
 
 static int count(const operation *o, unsigned stage)
