@@ -11,6 +11,7 @@
 /* Rows that end at no word; those of one turn lie apart, so that a path that packs them does so. */
 enum { ROWS = 517, LEAST_ROWS = 3, WIDTH = 8191, GAP = 65, PITCH = WIDTH + GAP };
 enum { RATE_BYTES = 16 << 20, RATE_TURNS = 4 };
+_Static_assert(GM_PROBE_LEAST == LEAST_ROWS * PITCH + GM_ALLOC_OVERHEAD, "what plans count");
 static const double patience = 20; /* seconds */
 
 typedef struct ring {

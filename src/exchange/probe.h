@@ -3,7 +3,11 @@
 #ifndef GM_SRC_EXCHANGE_PROBE_H
 #define GM_SRC_EXCHANGE_PROBE_H
 
+#include "base/memory.h"
 #include "src/exchange/path.h"
+
+/* Bytes that a probe needs on the host, and twice on the device. It takes more where there is room. */
+enum { GM_PROBE_LEAST = 3 * 8256 + GM_ALLOC_OVERHEAD };
 
 /* GM_EMPI: other bytes arrived, or none within the setup's patience. The status is agreed. Collective. */
 int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state);

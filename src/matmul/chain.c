@@ -53,7 +53,8 @@ static int64_t items_of(const gm_matmul *p, const gm_matmul_block *block)
 }
 
 /* An item of a block, which goes to a rank or comes from it; none beyond the last one, or without a rank. */
-static gm_exchange_region item_at(const gm_matmul *p, const gm_matmul_block *block, int64_t item, int peer, double *sums)
+static gm_exchange_region item_at(const gm_matmul *p, const gm_matmul_block *block, int64_t item, int peer,
+                                  double *sums)
 {
     size_t element = (size_t)p->plan.problem.accumulator_bytes, pitch = (size_t)p->ldacc * element;
     int64_t down = item * p->plan.band_rows;
@@ -61,10 +62,10 @@ static gm_exchange_region item_at(const gm_matmul *p, const gm_matmul_block *blo
         return (gm_exchange_region){0};
     if (item < bands_of(p, block))
         return (gm_exchange_region){.peer = peer,
-                           .memory = (char *)p->acc + (size_t)down * pitch,
-                           .pitch = pitch,
-                           .width = (size_t)block->cols * element,
-                           .rows = gm_min(p->plan.band_rows, block->rows - down)};
+                                    .memory = (char *)p->acc + (size_t)down * pitch,
+                                    .pitch = pitch,
+                                    .width = (size_t)block->cols * element,
+                                    .rows = gm_min(p->plan.band_rows, block->rows - down)};
     size_t bytes = (size_t)gm_sum_offset(GM_SUM_LAYERS, block->rows, block->cols) * sizeof(double);
     return (gm_exchange_region){.peer = peer, .memory = sums, .pitch = bytes, .width = bytes, .rows = 1};
 }

@@ -182,8 +182,8 @@ typedef struct gm_cursor {
 /* The exchanges of a rank with the layers before and after its own. */
 typedef struct gm_chain {
     struct gm_exchange *exchange; /* NULL: the grid has one layer */
-    int from, to;             /* ranks: of the layer before, which has the leaves before; of the one after. -1: none */
-    int64_t block, step;      /* the exchange that is under way, or comes next */
+    int from, to;        /* ranks: of the layer before, which has the leaves before; of the one after. -1: none */
+    int64_t block, step; /* the exchange that is under way, or comes next */
     int is_under_way;
     double begun, seconds;
     gm_event *folded; /* the item that goes next; at the start of a block: the memory that receives is free */

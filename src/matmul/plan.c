@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "src/exchange/probe.h"
 #include "src/exchange/staged.h"
 #include "src/matmul/cost.h"
 
@@ -120,13 +121,14 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
 static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
-    int64_t staged = gm_matmul_plan_chains(plan) && !plan->budget.unified ? GM_STAGED_PINNED : 0;
+    int64_t probe = gm_matmul_plan_chains(plan) ? GM_PROBE_LEAST : 0;
+    int64_t staged = probe && !plan->budget.unified ? GM_STAGED_PINNED : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
     int64_t slot = slot_bytes(plan);
     return (gm_ring_cost){.slot = slot,
                           .out = slot,
-                          .host = check + staged + 2 * GM_ALLOC_OVERHEAD,
-                          .device = device_bytes(plan, part),
+                          .host = check + staged + probe + 2 * GM_ALLOC_OVERHEAD,
+                          .device = device_bytes(plan, part) + 2 * probe,
                           .pieces = INT64_MAX,
                           .slots = usual_depth(&plan->budget)};
 }
