@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,13 +68,42 @@ static unsigned long long start_of(long process, int *ended)
     return start;
 }
 
+/* A start of a batch job. Slurm queues a job again after the loss of a node, perhaps for other hosts: it then has the
+ * same number, and a higher count. */
+typedef struct attempt {
+    uint32_t job; /* a hash of 24 bits, for short names */
+    unsigned count;
+} attempt;
+
+/* Returns whether this process is in such a job. */
+static int find_attempt(attempt *a)
+{
+    const char *cluster = getenv("SLURM_CLUSTER_NAME"), *job = getenv("SLURM_JOB_ID");
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    if (!job)
+        return 0;
+    uint64_t hash = gm_path_hash(gm_path_hash(0, cluster ? cluster : ""), job);
+    *a = (attempt){(uint32_t)(hash & 0xffffff), count ? (unsigned)strtoul(count, NULL, 10) : 0};
+    return 1;
+}
+
 char *gm_owner_word(char *word)
 {
     place here = find_place();
-    int ended;
-    snprintf(word, GM_OWNER_TEXT, "%08" PRIx32 "-%08" PRIx32 "-%ld-%llx", here.host, here.boot, (long)getpid(),
-             start_of((long)getpid(), &ended));
+    attempt now;
+    int ended, length = snprintf(word, GM_OWNER_TEXT, "%08" PRIx32 "-%08" PRIx32 "-%ld-%llx", here.host, here.boot,
+                                 (long)getpid(), start_of((long)getpid(), &ended));
+    if (find_attempt(&now))
+        snprintf(word + length, (size_t)(GM_OWNER_TEXT - length), "-%06" PRIx32 "-%x", now.job, now.count);
     return word;
+}
+
+/* Is this process in a later start of the same batch job? Slurm has ended the earlier one, or is about to: should that
+ * still run on a host that is cut off, it fails when it wants to name its file. */
+static int is_later_start(const attempt *then)
+{
+    attempt now;
+    return find_attempt(&now) && now.job == then->job && now.count > then->count;
 }
 
 gm_owner gm_owner_find(const char *word, time_t changed, long *process)
@@ -81,13 +111,18 @@ gm_owner gm_owner_find(const char *word, time_t changed, long *process)
     place here = find_place();
     uint32_t host, boot;
     unsigned long long start;
-    int length = 0, ended = 0;
+    attempt then;
+    int length = 0, more = 0, ended = 0;
     *process = 0;
-    if (sscanf(word, "%8" SCNx32 "-%8" SCNx32 "-%ld-%llx%n", &host, &boot, process, &start, &length) != 4 ||
-        (word[length] != '\0' && word[length] != '.') || *process <= 0) {
+    int found = sscanf(word, "%8" SCNx32 "-%8" SCNx32 "-%ld-%llx%n-%6" SCNx32 "-%x%n", &host, &boot, process, &start,
+                       &length, &then.job, &then.count, &more);
+    length = more ? more : length;
+    if (found < 4 || (word[length] != '\0' && word[length] != '.') || *process <= 0) {
         *process = 0;
         return GM_OWNER_ELSEWHERE;
     }
+    if (more && is_later_start(&then))
+        return GM_OWNER_DEAD;
     if (host != here.host)
         return GM_OWNER_ELSEWHERE;
     if (boot != here.boot) /* a copy of a virtual machine has the same name, and writes at this moment perhaps */

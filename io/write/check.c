@@ -100,18 +100,25 @@ int gm_output_remove_leftover(const gm_leftover *found)
     return lstat(found->path, &st) != 0;
 }
 
-/* The sum of what was removed. */
-typedef struct removed {
+typedef struct sum {
     int count;
     int64_t bytes;
-} removed;
+} sum;
+
+/* What an output has beside it: removed; of hosts of which this one knows nothing. */
+typedef struct beside {
+    sum removed, elsewhere;
+} beside;
 
 static int remove_dead(void *context, const gm_leftover *found)
 {
-    removed *sum = context;
-    if (found->owner == GM_OWNER_DEAD && gm_output_remove_leftover(found)) {
-        sum->count++;
-        sum->bytes += found->bytes;
+    beside *b = context;
+    sum *which = found->owner == GM_OWNER_ELSEWHERE                                  ? &b->elsewhere
+                 : found->owner == GM_OWNER_DEAD && gm_output_remove_leftover(found) ? &b->removed
+                                                                                     : NULL;
+    if (which) {
+        which->count++;
+        which->bytes += found->bytes;
     }
     return GM_OK;
 }
@@ -119,11 +126,17 @@ static int remove_dead(void *context, const gm_leftover *found)
 void gm_output_clean(const char *file)
 {
     char folder[GM_PATH_MAX], size[GM_SIZE_TEXT];
-    removed sum = {0, 0};
+    beside b = {0};
     int quiet = gm_error_hush(1); /* a folder that cannot be listed hides what is left in it */
-    gm_leftovers_each(gm_path_folder(file, folder), file, remove_dead, &sum);
+    gm_leftovers_each(gm_path_folder(file, folder), file, remove_dead, &b);
     gm_error_hush(quiet);
-    if (sum.count > 0)
+    if (b.removed.count > 0)
         gm_note("%s: removed what a run that ended has left of it: %d temporary file%s or folder%s, %s", file,
-                sum.count, sum.count > 1 ? "s" : "", sum.count > 1 ? "s" : "", gm_size_format(sum.bytes, size));
+                b.removed.count, b.removed.count > 1 ? "s" : "", b.removed.count > 1 ? "s" : "",
+                gm_size_format(b.removed.bytes, size));
+    if (b.elsewhere.count > 0)
+        gm_note("%s: a run on another host has left of it, or is making, %d temporary file%s or folder%s, %s: see "
+                "gpumem-run info --leftovers %s",
+                file, b.elsewhere.count, b.elsewhere.count > 1 ? "s" : "", b.elsewhere.count > 1 ? "s" : "",
+                gm_size_format(b.elsewhere.bytes, size), folder);
 }

@@ -295,7 +295,7 @@ for _ in range(4000):
     time.sleep(0.002)
 ran = gm.finish(child, 60)
 gm.ok(word and ran.code == 0, "the word of an owner", word, ran)
-host, boot, process, start = word.split("-")
+host, boot, process, start = word.split("-")[:4] # and in a batch job two more
 dead, spool = left(word), left(word, "spool.3")
 reused = left(f"{host}-{boot}-{os.getpid()}-{start}", "raw")
 stat_words = open("/proc/self/stat").read().rpartition(")")[2].split()
@@ -311,6 +311,8 @@ there = set(hidden())
 gm.ok(not {dead, spool, reused, rebooted} & there, "removes what ended runs of this host left", there)
 gm.ok({alive, other, clone, another, odd} <= there, "and nothing else", there)
 gm.ok("out.h5: removed what a run that ended has left of it: 4 temporary files" in ran.err, "and says so", ran)
+gm.ok("out.h5: a run on another host has left of it, or is making, 2 temporary files or folders, 8.00 KiB: see gpumem-run info --leftovers ." in ran.err,
+      "and what it does not know about", ran)
 dead = left(word, "txt", "r.json")
 ran = works("the next report", "info --report r.json")
 gm.ok(not os.path.exists(dead) and dead in ran.err, "does the same", ran)

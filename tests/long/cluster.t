@@ -46,10 +46,15 @@ class Job:
         self.what = " ".join([*options, script])
         self.id = slurm.submit(script if os.path.exists(script) else f"{JOBS}/{script}.sbatch", *arguments, options=options)
 
-    def running(self):
-        """Waits until its ranks are at work: their progress is in the log."""
-        if not hosts.wait_for(lambda: re.search(r"\d %, ", log_of(self.id)), 30):
+    def running(self, lines=0):
+        """Waits until its ranks are at work: their progress is in the log, after some lines."""
+        if not hosts.wait_for(lambda: re.search(r"\d %, ", "\n".join(log_of(self.id).split("\n")[lines:])), 30):
             gm.ok(False, f"{self.what}: it runs", slurm.state(self.id), log_of(self.id))
+
+    def again(self):
+        """Starts a job that is queued again. Slurm would wait for two minutes: what is to end the first run must not end the second."""
+        time.sleep(4)
+        subprocess.run(["scontrol", "update", f"JobId={self.id}", "StartTime=now"], check=True)
 
     def end(self, limit=LIMIT):
         self.state, self.code = slurm.wait(self.id, limit)
@@ -174,12 +179,11 @@ def requeued():
     warn(job)
     before = log_of(job.id).count("\n")
     subprocess.run(["scontrol", "requeue", job.id], check=True)
-    time.sleep(4) # Slurm would wait for two minutes: what is to end the first run must not end the second
-    subprocess.run(["scontrol", "update", f"JobId={job.id}", "StartTime=now"], check=True)
-    again = hosts.wait_for(lambda: re.search(r"\d %, ", "\n".join(log_of(job.id).split("\n")[before:])), 60)
+    job.again()
+    job.running(before)
     warn(job)
     log = log_of(job.id)
-    job.check("a job that was stopped is queued again", "FAILED", "75:0", again, log.count(gm.ERROR) == 2, slurm.show(job.id).get("Restarts") == "1",
+    job.check("a job that was stopped is queued again", "FAILED", "75:0", log.count(gm.ERROR) == 2, slurm.show(job.id).get("Restarts") == "1",
               nothing_left("again.h5"))
 
 
@@ -237,13 +241,30 @@ def lost(title, lose, regain):
     clean()
 
 
-def crash():
-    CLUSTER.nodes[2].end()
+def restart(host):
+    host.start()
+    CLUSTER.start_node(host)
 
 
-def restart():
-    CLUSTER.nodes[2].start()
-    CLUSTER.start_node(CLUSTER.nodes[2])
+def returned():
+    """The node of a job crashes: Slurm queues it again, for another node, where it removes what it has left before."""
+    job = Job("matmul", *ENDLESS, "-o", "back.h5", "--output-layout", "parts", options=("--ntasks-per-node=1",))
+    job.running()
+    first = slurm.show(job.id)["BatchHost"]
+    host = next(host for host in CLUSTER.nodes if host.name == first)
+    left = [name for name in os.listdir() if name.startswith("back.h5.parts-")]
+    host.end()
+    state, _ = slurm.wait(job.id, 60, {"PENDING"})
+    before = log_of(job.id).count("\n")
+    job.again()
+    again = hosts.wait_for(lambda: "removed what a run that ended has left" in "\n".join(log_of(job.id).split("\n")[before:]), 30)
+    job.running(before)
+    second = slurm.show(job.id).get("BatchHost")
+    warn(job)
+    job.check("a node that crashes: the job goes to another one, and removes what it left", "FAILED", "75:0", state == "PENDING", len(left) == 1, again,
+              second != first, nothing_left("back.h5"))
+    restart(host)
+    gm.ok(hosts.wait_for(lambda: CLUSTER.idle() == len(CLUSTER.nodes), 30), "and the node is back", CLUSTER.ask("sinfo", "-N", "-l"), CLUSTER.logs())
 
 
 def warned(job):
@@ -263,15 +284,11 @@ with h5py.File("endless.h5", "w") as made: # of zeros that take no room: their p
 CLUSTER = slurm.Cluster(nodes=3, cpus=64, gpus=4)
 if not gm.ok(CLUSTER.start(), "a cluster of three nodes", CLUSTER.logs()):
     gm.done()
-first = time.monotonic()
 LIMITED = Job("matmul", *ENDLESS, "-o", "limit.h5", options=("--ntasks-per-node=1", "-t1", "--signal=B:USR2@40"))
-for test, *given in ((scripts,), (refusals,), (by_srun,), (settings,), (arrays,), (stopped, "mpirun"), (stopped, "srun"), (requeued,)):
-    begun = time.monotonic()
-    test(*given)
-    gm.note(f"{test.__name__}: {time.monotonic() - begun:.1f} s")
-warned(LIMITED)
-for test, *given in ((cancelled, "mpirun"), (cancelled, "srun"), (killed, "mpirun"), (killed, "srun"),
-                     (lost, "a node that crashes", crash, restart), (lost, "a link that is cut", lambda: CLUSTER.nodes[2].cut(), lambda: CLUSTER.nodes[2].heal())):
+LAST = CLUSTER.nodes[-1]
+for test, *given in ((scripts,), (refusals,), (by_srun,), (settings,), (arrays,), (stopped, "mpirun"), (stopped, "srun"), (requeued,), (warned, LIMITED),
+                     (cancelled, "mpirun"), (cancelled, "srun"), (killed, "mpirun"), (killed, "srun"), (returned,),
+                     (lost, "a node that crashes", LAST.end, lambda: restart(LAST)), (lost, "a link that is cut", LAST.cut, LAST.heal)):
     begun = time.monotonic()
     test(*given)
     gm.note(f"{test.__name__}: {time.monotonic() - begun:.1f} s")

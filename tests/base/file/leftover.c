@@ -1,5 +1,6 @@
 /* Leftovers: the words of owners, the names of temporary files, the folder of parts and whom it belongs to. */
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "base/file/folder.h"
@@ -59,6 +60,39 @@ static void check_owners(const char *dead)
     strcat(other, "-0");
     tap_ok(gm_owner_find(other, 0, &process) == GM_OWNER_DEAD, "one of which only the exit code is left has ended");
     waitpid(child, NULL, 0);
+}
+
+/* A job that Slurm has queued again, on a host that does not matter. */
+static void check_batch_jobs(void)
+{
+    static const struct {
+        const char *cluster, *job, *count;
+        gm_owner then;
+        const char *name;
+    } now[] = {
+        {"c", "77", "1", GM_OWNER_DEAD, "the next start"},       {"c", "77", "12", GM_OWNER_DEAD, "a later start"},
+        {"c", "77", NULL, GM_OWNER_ELSEWHERE, "the same start"}, {"c", "78", "1", GM_OWNER_ELSEWHERE, "another job"},
+        {"d", "77", "1", GM_OWNER_ELSEWHERE, "another cluster"}, {"c", NULL, "1", GM_OWNER_ELSEWHERE, "no job"}};
+    char word[GM_OWNER_TEXT], bad[GM_OWNER_TEXT + 8];
+    long process;
+    setenv("SLURM_CLUSTER_NAME", "c", 1);
+    setenv("SLURM_JOB_ID", "77", 1);
+    gm_owner_word(word);
+    tap_ok(gm_owner_find(word, time(NULL), &process) == GM_OWNER_ALIVE, "this process, in a batch job: %s", word);
+    word[0] = word[0] == '0' ? '1' : '0';
+    for (size_t i = 0; i < sizeof now / sizeof now[0]; i++) {
+        setenv("SLURM_CLUSTER_NAME", now[i].cluster, 1);
+        now[i].job ? setenv("SLURM_JOB_ID", now[i].job, 1) : unsetenv("SLURM_JOB_ID");
+        now[i].count ? setenv("SLURM_RESTART_COUNT", now[i].count, 1) : unsetenv("SLURM_RESTART_COUNT");
+        tap_ok(gm_owner_find(word, time(NULL), &process) == now[i].then && process == (long)getpid(),
+               "another host, seen from %s", now[i].name);
+    }
+    snprintf(bad, sizeof bad, "%s-1", word);
+    tap_ok(gm_owner_find(bad, 0, &process) == GM_OWNER_ELSEWHERE && process == 0, "no word: '%s'", bad);
+    *strrchr(word, '-') = '\0';
+    tap_ok(gm_owner_find(word, 0, &process) == GM_OWNER_ELSEWHERE && process == 0, "no word: '%s'", word);
+    unsetenv("SLURM_RESTART_COUNT");
+    unsetenv("SLURM_CLUSTER_NAME");
 }
 
 typedef struct seen {
@@ -164,8 +198,10 @@ int main(void)
 {
     char dead[GM_OWNER_TEXT] = "";
     enter();
+    unsetenv("SLURM_JOB_ID");
     word_of_dead(dead);
     check_owners(dead);
+    check_batch_jobs();
     check_files(dead);
     check_folder();
     return tap_done();
