@@ -38,7 +38,7 @@ static int is_requested(void)
     const char *policy = first_set(policies);
     if (policy)
         return strncmp(policy, "none", 4) != 0;
-    return first_set(sets) || (getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_RANK"));
+    return first_set(sets) != NULL;
 }
 
 /* Is the last part of a word, from `word` to `end`, the name of a program that binds? */

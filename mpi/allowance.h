@@ -6,8 +6,8 @@
 
 /* Where the binding of a process comes from. */
 typedef enum gm_bound_by {
-    GM_BOUND_BY_USER,    /* what it was started with: all, or those of taskset, a cpuset, a batch system */
-    GM_BOUND_BY_OPTION,  /* an option of mpirun, or srun */
+    GM_BOUND_BY_USER,    /* what it was started with: all, or those of taskset, a cpuset, a batch system, srun */
+    GM_BOUND_BY_OPTION,  /* an option of mpirun */
     GM_BOUND_BY_LAUNCHER /* mpirun's own choice, which nobody asked for: one core, even if the rank has many threads */
 } gm_bound_by;
 

@@ -11,7 +11,7 @@ typedef struct gm_binding {
     int bound;      /* is this process bound to the processors? */
     char list[128]; /* "0-7": the processors, as the system numbers them; "": unknown */
     char from[16];  /* who gave the processors to share: "host": they are all that it has; "affinity": the process was
-                       started with fewer; "launcher": mpirun was; "option": of mpirun, or srun; "": unknown */
+                       started with fewer; "launcher": mpirun was; "option": of mpirun; "": unknown */
 } gm_binding;
 
 /* What this process was given, before it is bound. */
@@ -29,7 +29,7 @@ int gm_bind_is_default(const gm_bind_view *view);
 char *gm_bind_key(const gm_bind_view *view, int replace, int prefer_numa, char *key);
 
 /* Cuts the processors that the process was given into `of` equal, contiguous shares and binds it to share number
- * `index` and to the memory near it; threads created later inherit the binding. A binding that an option or srun made
+ * `index` and to the memory near it; threads created later inherit the binding. A binding that an option of mpirun made
  * is kept. If there are fewer processors than shares, the process is not bound to one of them. prefer_numa: the NUMA
  * node (near a device) whose processors are shared by the ranks that prefer it, which index and of count; -1: all
  * nodes. Not collective. Never fails: without a binding, *binding says so. view may be NULL. */

@@ -104,8 +104,7 @@ static void test_requested(const cpu_set_t *before, const cpu_set_t *all)
         unsetenv(policies[i]);
     }
     setenv("SLURM_STEP_ID", "0", 1);
-    outcome o = bind_in_child(0, CPU_COUNT(all), -1);
-    tap_ok(o.binding.bound && CPU_EQUAL(&o.processors, before), "under srun: the binding is kept");
+    tap_ok(cuts(1, all), "under srun: shares of what it gave, as Open MPI is told not to bind there");
     setenv("OMPI_COMM_WORLD_RANK", "0", 1);
     tap_ok(cuts(1, all), "under mpirun in a Slurm job: shares");
     unsetenv("SLURM_STEP_ID");
