@@ -103,6 +103,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/files.t \
 	tests/cli/flip.t \
 	tests/cli/gather.t \
+	tests/cli/jobs.t \
 	tests/cli/lab.t \
 	tests/cli/lessons.t \
 	tests/cli/matmul.t \

@@ -20,7 +20,6 @@ import gm
 from gm import h5py, np
 
 JOBS = f"{gm.SOURCE}/jobs"
-SCRIPTS = ("matmul", "reduce", "normalize", "bench")
 LIMIT = 60 # seconds of a job
 
 
@@ -104,11 +103,6 @@ def refusals():
     job = Job("matmul", "ab.h5").end()
     del os.environ["GPUMEM_RUN"]
     job.check("a program that is missing", "FAILED", "2:0", "/absent/gpumem-run: not found" in log_of(job.id))
-    settings_ = {re.sub(name, "NAME", open(f"{JOBS}/{name}.sbatch").read().split("environment.\n")[1].split("if [")[0].split("[ -z")[0]) for name in SCRIPTS}
-    gm.ok(len(settings_) == 1, "the scripts have the same settings", *settings_)
-    alone = subprocess.run([f"{JOBS}/gpumem-job", "matmul", "ab.h5"], capture_output=True, text=True,
-                           env={name: value for name, value in os.environ.items() if not name.startswith("SLURM_JOB")}, check=False)
-    gm.ok(alone.returncode == 2 and "SLURM_JOB_ID is not set" in alone.stderr, "gpumem-job outside a job", alone.stderr)
 
 
 # --- Launchers, the environment, arrays ---
