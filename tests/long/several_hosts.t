@@ -136,11 +136,14 @@ class Long:
         with open("printed", newline="", errors="replace") as file:
             return "\n".join(line.split("\r")[-1] for line in file.read().split("\n"))
 
-    def done(self):
-        """Megabytes that its bar shows."""
+    def shown(self):
+        """What its bar has shown, in MiB."""
         with open("printed", newline="", errors="replace") as file:
-            found = re.findall(r" %, ([\d.]+) (\w)iB of", file.read())
-        return float(found[-1][0]) * {"K": 1e-3, "M": 1, "G": 1e3}.get(found[-1][1], 0) if found else 0
+            found = re.findall(r" %, ([\d.]+) ([KMG])iB of", file.read())
+        return [float(number) * {"K": 1 / 1024, "M": 1, "G": 1024}[unit] for number, unit in found]
+
+    def done(self):
+        return max(self.shown(), default=0)
 
     def goes_on(self):
         before = self.done()
@@ -168,9 +171,11 @@ def nobody():
 def signals():
     before = gm.state()
     long = Long()
+    long.goes_on()
     code = long.stop()
-    text = long.text()
+    text, shown = long.text(), long.shown()
     os.remove("printed")
+    gm.ok(len(shown) > 1 and shown == sorted(shown), "one rank shows the progress of all", shown)
     gm.ok(code == 75 and text.count(gm.ERROR) == 1 and gm.state() == before and nobody(), "USR2 to mpirun: 75, one message, nothing left", code, text,
           *gm.difference(before, gm.state()))
 
