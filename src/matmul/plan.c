@@ -139,20 +139,20 @@ static int fits(gm_matmul_plan *plan, const gm_matmul_part *part)
     return gm_ring_plan_recost(&plan->ring, &plan->budget, &cost);
 }
 
-/* All leaves of a part on the device: then reading runs ahead of computing, and what is left to compute when all is
- * read goes band by band. A = B is kept whole where that reads less. */
+/* All leaves of a part on the device: then reading runs ahead of computing, and, with one layer, what is left to
+ * compute when all is read goes band by band. A = B is kept whole where that reads less. */
 static int try_keep(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     const gm_matmul_problem *p = &plan->problem;
     int64_t leaves = part->leaf1 - part->leaf0;
     int buffers = plan->buffers;
-    if (p->k == 0 || plan->grid[2] > 1)
+    if (p->k == 0)
         return 0;
     plan->keep = 1;
     plan->buffers = 1;
     plan->block_rows = part->rows;
     plan->block_cols = part->cols;
-    plan->same = p->shared && p->m <= part->rows + part->cols;
+    plan->same = p->shared && plan->grid[2] == 1 && p->m <= part->rows + part->cols;
     plan->step_leaves = gm_max(leaves, 1);
     if (plan->same && fits(plan, part))
         return 1;

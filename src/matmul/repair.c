@@ -25,6 +25,7 @@ static int compute_again(gm_matmul *p, const gm_tile *tile, gm_phase_times *time
     p->host_x += p->part.col0 - whole.part.col0;
     p->host_u += p->part.row0 - whole.part.row0;
     p->plan.step_leaves = gm_min(p->plan.step_leaves, gm_matmul_plan_panel_leaves(&whole.plan, &whole.part));
+    p->plan.keep &= p->plan.grid[2] == 1; /* the panels of a layer have its own leaves */
     p->plan.grid[2] = 1;
     p->cursor = (gm_cursor){0};
     p->products = 0;
