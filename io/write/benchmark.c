@@ -48,7 +48,8 @@ struct gm_write_run {
     char *map;                                          /* of its blocks of the only file; NULL: pwrite */
     double allocated;                                   /* seconds of the allocation */
     double end;                                         /* time after which no block is begun */
-    _Atomic int64_t written;                            /* blocks */
+    _Atomic int64_t written, read;                      /* blocks */
+    char *room;                                         /* for what is read */
 };
 
 static int write_block(void *context, int thread, int64_t index)
@@ -152,6 +153,32 @@ void gm_write_run_close(gm_write_run *t)
     for (int i = 0; i < t->files; i++)
         gm_new_file_discard(t->fd[i], t->name[i]);
     free(t);
+}
+
+static int read_block(void *context, int thread, int64_t index)
+{
+    gm_write_run *t = context;
+    size_t bytes = t->asked.block_bytes;
+    gm_bytes file = {.fd = t->fd[index % t->files], .code = GM_EOUTPUT, .title = "probe"};
+    int quiet = gm_error_hush(1), status = GM_OK;
+    if (gm_clock() <= t->end) {
+        status = gm_bytes_read(&file, (t->asked.before + index / t->files) * (int64_t)bytes,
+                               t->room + (size_t)thread * t->asked.stride, bytes);
+        t->read += !status;
+    }
+    gm_error_hush(quiet);
+    return status;
+}
+
+int64_t gm_write_run_read(gm_write_run *t, char *room)
+{
+    int quiet = gm_error_hush(1);
+    t->room = room;
+    t->read = 0;
+    t->end = gm_clock() + t->asked.limit;
+    int ok = gm_parallel_for(t->asked.threads, t->asked.blocks, read_block, t) == GM_OK;
+    gm_error_hush(quiet);
+    return ok ? t->read * (int64_t)t->asked.block_bytes : 0;
 }
 
 static int flush_files(const gm_write_run *t)

@@ -41,4 +41,8 @@ void gm_write_run_hide(gm_write_run *run);
  * allocation of that space took when the files were made. */
 int64_t gm_write_run_write(gm_write_run *run, double *allocated);
 
+/* Reads what it has written for the first time, thread t to room + t * stride, until the limit. Returns the bytes read;
+ * 0 after a failure, without a message. */
+int64_t gm_write_run_read(gm_write_run *run, char *room);
+
 #endif

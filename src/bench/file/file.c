@@ -205,6 +205,8 @@ static int measure_all(gm_file_test *test)
         status = gm_file_test_reads(test, GM_CACHE_COLD);
     if (!status)
         status = gm_file_test_writes(test, GM_CACHE_WARM);
+    if (!status)
+        status = gm_file_test_first_reads(test);
     return status ? status : gm_file_test_writes(test, GM_CACHE_COLD);
 }
 

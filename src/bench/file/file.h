@@ -51,4 +51,7 @@ int gm_file_test_reads(gm_file_test *test, gm_cache_state cache);
  * includes the flush to the disk. */
 int gm_file_test_writes(gm_file_test *test, gm_cache_state cache);
 
+/* pread of a new file that all ranks have just written, by one thread and by all: the first reading of its pages. */
+int gm_file_test_first_reads(gm_file_test *test);
+
 #endif

@@ -8,6 +8,7 @@
 
 enum { PAGE = GM_FILE_TEST_PAGE };
 static const int64_t flushed_most = INT64_C(256) << 20;
+static const double write_s = 5; /* of a file that is then read */
 
 /* Whose files are written. */
 typedef enum sharing { ONE_FILE, FILE_OF_RANK, FILE_OF_THREAD } sharing;
@@ -16,6 +17,7 @@ typedef struct writing {
     const gm_file_test *test;
     gm_write_benchmark benchmark;
     int is_shared;     /* by several ranks */
+    int is_read;       /* once, which is what counts */
     gm_write_run *run; /* NULL: not possible */
 } writing;
 
@@ -57,10 +59,25 @@ static int prepare_write(void *context)
     return GM_OK;
 }
 
+/* Writes all of it before the time counts. */
+static int prepare_read(void *context)
+{
+    writing *w = context;
+    double allocated;
+    int status = prepare_write(context);
+    if (!status && w->run && gm_write_run_write(w->run, &allocated) == 0 && w->benchmark.blocks > 0) {
+        gm_write_run_close(w->run);
+        w->run = NULL;
+    }
+    return status;
+}
+
 static int run_write(void *context, gm_team_share *share)
 {
     writing *w = context;
-    int64_t bytes = w->run ? gm_write_run_write(w->run, &share->before) : 0;
+    int64_t bytes = 0;
+    if (w->run)
+        bytes = w->is_read ? gm_write_run_read(w->run, w->test->slots) : gm_write_run_write(w->run, &share->before);
     share->work = (double)bytes;
     share->is_impossible = bytes == 0 && w->benchmark.blocks > 0;
     return GM_OK;
@@ -73,8 +90,9 @@ static void finish_write(void *context)
     w->run = NULL;
 }
 
-/* One strategy by count[index] threads of each rank. */
-static int measure(gm_file_test *test, gm_write_strategy strategy, int index, sharing files, gm_cache_state cache)
+/* One strategy by count[index] threads of each rank. is_read: the first reading of what it has written. */
+static int measure(gm_file_test *test, gm_write_strategy strategy, int index, sharing files, gm_cache_state cache,
+                   int is_read)
 {
     const gm_ranks *ranks = test->bench->job->ranks;
     int64_t total = cache == GM_CACHE_COLD ? gm_min(test->write_bytes, flushed_most) : test->write_bytes,
@@ -92,25 +110,28 @@ static int measure(gm_file_test *test, gm_write_strategy strategy, int index, sh
                   .block_bytes = (size_t)block,
                   .data = test->slots,
                   .stride = (size_t)test->piece,
-                  .limit = test->limit_s,
+                  .limit = is_read ? write_s : test->limit_s,
                   .sync = cache == GM_CACHE_COLD},
-                 .is_shared = is_shared && ranks->size > 1};
-    const gm_team_work work = {.prepare = prepare_write, .run = run_write, .finish = finish_write, .context = &w};
-    gm_file_row row = {.kind = "write",
-                       .strategy = files == FILE_OF_THREAD ? "parts"
-                                   : files == FILE_OF_RANK ? "per rank"
-                                                           : gm_write_strategy_name(strategy),
+                 .is_shared = is_shared && ranks->size > 1,
+                 .is_read = is_read};
+    const gm_team_work work = {
+        .prepare = is_read ? prepare_read : prepare_write, .run = run_write, .finish = finish_write, .context = &w};
+    gm_file_row row = {.kind = is_read ? "first read" : "write",
+                       .strategy = is_read                   ? "pread"
+                                   : files == FILE_OF_THREAD ? "parts"
+                                   : files == FILE_OF_RANK   ? "per rank"
+                                                             : gm_write_strategy_name(strategy),
                        .threads = threads,
                        .cache = cache,
                        .bytes = blocks * block,
                        .limit = cache == GM_CACHE_WARM ? test->memory_rate[index] : 0,
                        .limit_of = "memcpy",
-                       .rival = test->write_rival[cache]};
+                       .rival = is_read ? 0 : test->write_rival[cache]};
     double rate = 0;
     int status = gm_file_test_add(test, &row, &work, &rate);
     if (!status && rate == 0)
         gm_note("bench file: cannot write '%s' beside %s", row.strategy, test->output);
-    if (strategy == GM_WRITE_PLAIN && index == 0 && is_shared)
+    if (strategy == GM_WRITE_PLAIN && index == 0 && is_shared && !is_read)
         test->write_rival[cache] = rate;
     return status;
 }
@@ -119,12 +140,19 @@ int gm_file_test_writes(gm_file_test *test, gm_cache_state cache)
 {
     int status = GM_OK, last = test->counts - 1;
     for (gm_write_strategy strategy = GM_WRITE_PLAIN; strategy < GM_WRITE_STRATEGIES && !status; strategy++) {
-        status = measure(test, strategy, 0, ONE_FILE, cache);
+        status = measure(test, strategy, 0, ONE_FILE, cache, 0);
         if (!status && last > 0)
-            status = measure(test, strategy, last, ONE_FILE, cache);
+            status = measure(test, strategy, last, ONE_FILE, cache, 0);
     }
     for (int c = 0; c <= last && test->bench->job->ranks->size > 1 && !status; c++)
         if (c == 0 || c == last)
-            status = measure(test, GM_WRITE_PLAIN, c, FILE_OF_RANK, cache);
-    return status || last == 0 ? status : measure(test, GM_WRITE_PLAIN, last, FILE_OF_THREAD, cache);
+            status = measure(test, GM_WRITE_PLAIN, c, FILE_OF_RANK, cache, 0);
+    return status || last == 0 ? status : measure(test, GM_WRITE_PLAIN, last, FILE_OF_THREAD, cache, 0);
+}
+
+int gm_file_test_first_reads(gm_file_test *test)
+{
+    int last = test->counts - 1;
+    int status = measure(test, GM_WRITE_PLAIN, 0, ONE_FILE, GM_CACHE_WARM, 1);
+    return status || last == 0 ? status : measure(test, GM_WRITE_PLAIN, last, ONE_FILE, GM_CACHE_WARM, 1);
 }
