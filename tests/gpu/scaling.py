@@ -6,6 +6,7 @@
 PART, with the seconds after which it is ended (default: all, in this order):
     reduce     240   minimum, maximum and sum of one stack in one file, --gigabytes (34), on one, two and all GPUs
     normalize  240   the same stack to a min-max normalized one in parts, on one and all
+    buffers    180   both with several sizes of --buffer, 0 (whole slots) among them, on one and all
     deep       180   4096 x 1048576 x 4096 (m, k, n), float32, on one, two and all
     square     400   n = 65536 on one and all; n = 32768 on one with --device-memory of A + B + C, half and a quarter of it
     plan       400   --plan's expected_time beside wall_s: products, n = 16384, 32768, 65536 and deep; reduce and normalize, 8 GB and --gigabytes
@@ -182,6 +183,18 @@ def part_normalize(session):
     out = session.path("n.out.h5")
     for _ in session.scale(f"{size / 1e9:.2g} GB to min-max normalized parts", ["normalize", path, "-o", out, *PARTS_OUT], session.ends, size, out):
         pass
+
+
+def part_buffers(session):
+    path, size = session.stack()
+    out = session.path("n.out.h5")
+    jobs = {"reduce": (["reduce", path, *STATISTICS], None), "normalize into parts": (["normalize", path, "-o", out, *PARTS_OUT], out)}
+    sizes = session.pick(("0", "256K", "512K", "1M", "2M", "4M"), ("0", "64K"))
+    for ranks in session.ends:
+        for what, (words, output) in jobs.items():
+            found = session.in_turn([lambda bytes=bytes: session.timed([*words, "--buffer", bytes], ranks, output) for bytes in sizes])
+            for bytes, (seconds, report) in zip(sizes, found):
+                session.row(f"{what}, --buffer {bytes}", ranks, size / seconds / 1e9, "GB/s", {"times whole slots": found[0][0] / seconds}, report)
 
 
 def part_deep(session):
@@ -382,7 +395,8 @@ def part_bits(session):
 
 
 # The function of each part, the seconds after which it is ended, and its inputs, which stay for a later part.
-PARTS = {"reduce": (part_reduce, 240, ["stack"]), "normalize": (part_normalize, 240, ["stack"]), "deep": (part_deep, 180, ["deep"]),
+PARTS = {"reduce": (part_reduce, 240, ["stack"]), "normalize": (part_normalize, 240, ["stack"]),
+         "buffers": (part_buffers, 180, ["stack"]), "deep": (part_deep, 180, ["deep"]),
          "square": (part_square, 400, ["32768", "65536"]), "plan": (part_plan, 400, ["16384", "32768", "65536", "deep", "stack"]),
          "verify": (part_verify, 180, ["16384", "32768"]), "shapes": (part_shapes, 400, []), "startup": (part_startup, 360, []),
          "bits": (part_bits, 400, ["stack"])}
