@@ -27,7 +27,7 @@ if "--wait" in sys.argv:
 sys.exit(3 if "absent.h5" in sys.argv else 0)
 ''')
     os.chmod(f"bin/{name}", 0o755)
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMIX_", "GPUMEM_"))}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMIX_", "GPUMEM_", "BASH_FUNC_module"))}
 ENVIRONMENT |= {"PATH": f"{os.getcwd()}/bin:{JOBS}:{os.path.dirname(gm.PROGRAM)}:{os.environ['PATH']}", "SLURM_JOB_ID": "17", "SLURM_JOB_NAME": "name"}
 KEEPALIVE = {"OMPI_MCA_oob_tcp_keepalive_time": "10", "OMPI_MCA_oob_tcp_keepalive_intvl": "2", "OMPI_MCA_oob_tcp_keepalive_probes": "5"}
 
@@ -78,6 +78,7 @@ for word in ("--report=own.json", "--report own.json"):
     starts(f"a report of the user's: {word}", [*MPIRUN, "reduce", "a.h5", *word.split()], "reduce", "a.h5", *word.split())
 starts("an array", [*MPIRUN, "reduce", "a7.h5:/d7", *REPORT], "reduce", "a%a.h5:/d%a", SLURM_ARRAY_TASK_ID="7")
 starts("no array", [*MPIRUN, "reduce", "a%a.h5", *REPORT], "reduce", "a%a.h5")
+refuses("modules that cannot be loaded", "module", "matmul", "a.h5", code=127, GPUMEM_MODULES="openmpi")
 refuses("another launcher", "GPUMEM_LAUNCH=rsh: expected mpirun or srun", "matmul", "a.h5", GPUMEM_LAUNCH="rsh")
 refuses("a program that is missing", "/absent/run: not found on PATH", "matmul", "a.h5", GPUMEM_RUN="/absent/run")
 refuses("no job", "SLURM_JOB_ID is not set", "matmul", "a.h5", SLURM_JOB_ID=None)

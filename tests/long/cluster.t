@@ -227,7 +227,8 @@ def lost(title, lose, regain):
     lose()
     job.end()
     seconds = time.monotonic() - before
-    gm.ok((job.state == "NODE_FAIL" or job.state == "FAILED" and job.code != "0:0") and not os.path.exists("lost.h5"), f"{title}: the job ends after {seconds:.0f} s",
+    failed = job.state == "NODE_FAIL" or (job.state == "FAILED" and job.code != "0:0")
+    gm.ok(failed and seconds < 30 + slurm.LOST and not os.path.exists("lost.h5"), f"{title}: the job ends after {seconds:.0f} s",
           job.state, job.code, log_of(job.id))
     regain()
     back = hosts.wait_for(lambda: CLUSTER.idle() == len(CLUSTER.nodes), 30)

@@ -73,7 +73,8 @@ class Host:
         call("ip", "link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", self.first)
         call("ip", "link", "set", self.link, "master", "hosts", "up")
         mac = f"02:00:00:00:00:{int(self.link[4:]):02x}" # the same after a crash: others remember it
-        for words in (("link", "set", "eth0", "address", mac), ("address", "add", f"{self.address}/24", "dev", "eth0"), ("link", "set", "lo", "up"), ("link", "set", "eth0", "up")):
+        for words in (("link", "set", "eth0", "address", mac), ("address", "add", f"{self.address}/24", "dev", "eth0"),
+                      ("link", "set", "lo", "up"), ("link", "set", "eth0", "up")):
             call(*self.inside(), "ip", *words)
 
     def inside(self):
