@@ -140,7 +140,6 @@ GM_TESTS_SCRIPT = \
 GM_TESTS_LONG = \
 	tests/long/cluster.t \
 	tests/long/corpus.t \
-	tests/long/cpu_speed.t \
 	tests/long/full_disk.t \
 	tests/long/failing_calls.t \
 	tests/long/faults.t \
@@ -155,6 +154,10 @@ GM_TESTS_LONG = \
 	tests/long/stream_race.t \
 	tests/long/virtual.t
 
+# They measure time.
+GM_TESTS_ALONE = \
+	tests/long/cpu_speed.t
+
 # Programs that scripts use.
 GM_TESTS_TOOLS = \
 	tests/kernels/blas_once \
@@ -165,7 +168,7 @@ GM_TESTS_TOOLS = \
 TESTS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_SCRIPT)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
-dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) tests/gpu/exchange tests/gpu/pack tests/gpu/run
+dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests/gpu/exchange tests/gpu/pack tests/gpu/run
 EXTRA_DIST += \
 	tests/cli/gm.py \
 	tests/cli/oracle.py \
@@ -360,8 +363,9 @@ NP3_LOG_COMPILER = $(LOG_COMPILER)
 NP4_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
-# The slow tests start several programs each, and have limits of time: one at a time.
+# The slow tests start several programs each, have limits of time, and wait much: two at a time.
 .PHONY: check-long
 check-long: all
 	$(AM_V_at)$(MAKE) check TESTS="$(GM_TESTS)" TEST_SUITE_LOG=tests/memcheck.log GPUMEM_TEST_MEMCHECK=1
-	$(AM_V_at)test -z "$(GM_TESTS_LONG)" || $(MAKE) -j1 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800
+	$(AM_V_at)$(MAKE) -j1 check TESTS="$(GM_TESTS_ALONE)" TEST_SUITE_LOG=tests/alone.log GPUMEM_TEST_TIMEOUT=1800
+	$(AM_V_at)$(MAKE) -j2 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800
