@@ -202,6 +202,7 @@ static int plan_all(gm_run *run)
     if (status || sample.seconds <= 0)
         return status;
     const gm_rates nominal = job->rates;
+    gm_memory_set_optional(INT64_MAX); /* what is planned is not allocated yet */
     status = gm_rates_measure_all(&sample, &job->rates);
     if (!status)
         status = gm_operation_plan_all(run);
