@@ -175,8 +175,9 @@ static int make(void *context, const gm_piece *piece, gm_range whole, void *to)
     return GM_OK;
 }
 
-static int write_parts(void *context, const gm_piece *piece, const void *out)
+static int write_parts(void *context, const gm_piece *piece, gm_range whole, const void *out)
 {
+    (void)whole;
     const gm_run *run = context;
     const gen *g = run->c;
     int status = GM_OK;

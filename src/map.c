@@ -41,7 +41,6 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     run->piece = within ? gm_min(elements, within) : elements;
     run->out_at = gm_round_up(gm_mul_sat(run->piece, map->in), ALIGN);
     *cost = (gm_ring_cost){.slot = gm_add_sat(run->out_at, gm_mul_sat(run->piece, map->out)),
-                           .out = gm_mul_sat(run->piece, map->out),
                            .host = map->host,
                            .pieces = gm_ceil_div(share, run->piece),
                            .slots = gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS)};
@@ -143,8 +142,11 @@ static int next(void *context, gm_piece *piece, int *more)
     if (own->compute)
         piece->stages |= GM_STAGE_COMPUTE | (copies ? GM_STAGE_TO_DEVICE : 0) |
                          (copies && map->out ? GM_STAGE_FROM_DEVICE : 0);
-    if (map->out)
+    if (map->out) {
         piece->stages |= GM_STAGE_WRITE;
+        piece->out = count * map->out;
+        piece->out_unit = map->out;
+    }
     if (map->in && run->shape.inputs == 1) {
         piece->in = count * map->in;
         piece->in_from = source_of(run, piece) * map->in;
@@ -164,17 +166,11 @@ static int read_range(void *context, const gm_piece *piece, gm_range part, void 
                                 to);
 }
 
-int gm_map_from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
+static int write_range(void *context, const gm_piece *piece, gm_range part, const void *from)
 {
     const gm_run *run = context;
-    size_t bytes = (size_t)(piece->cols * run->shape.map.out);
-    return run->job->ops->copy_out(out, slot->out, bytes, (char *)slot->device + run->out_at, bytes, bytes, 1);
-}
-
-static int write_range(void *context, const gm_piece *piece, const void *out)
-{
-    const gm_run *run = context;
-    return gm_output_write_range(run->output, 0, piece->col, piece->cols, out);
+    int64_t size = run->shape.map.out;
+    return gm_output_write_range(run->output, 0, piece->col + part.begin / size, gm_range_length(part) / size, from);
 }
 
 static int run_range(gm_run *run)
@@ -185,7 +181,6 @@ static int run_range(gm_run *run)
                           .read = own->read ? own->read : read_range,
                           .to_device = own->to_device,
                           .compute = own->compute,
-                          .from_device = own->from_device ? own->from_device : gm_map_from_device,
                           .write = own->write ? own->write : write_range};
     run->at = run->range.begin;
     run->job->report.bytes_read = run->bytes_read;

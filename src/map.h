@@ -6,9 +6,9 @@
  * of one, or some elements of one row. Only the end of a share cuts a unit of the last size.
  *
  * A slot holds what is read, piece->cols elements of map.in bytes, and from run->out_at on what is written, map.out
- * bytes each. Stages that the operation leaves out: read takes the same range of the first input, or the one that
- * begins at operation->source(), from_device copies, write puts the range into the first dataset of the output. With
- * map.in 0 nothing is read and the stage read may make the elements; with map.out 0 nothing is written. */
+ * bytes each, which the ring copies from the device. Stages that the operation leaves out: read takes the same range of
+ * the first input, or the one that begins at operation->source(), write puts the range into the first dataset of the
+ * output. With map.in 0 nothing is read and the stage read may make the elements; with map.out 0 nothing is written. */
 #ifndef GM_SRC_MAP_H
 #define GM_SRC_MAP_H
 
@@ -22,9 +22,5 @@ int gm_map_work(const gm_run *run, int rank, gm_work *passes);
 json_t *gm_map_plan_json(const gm_run *run);
 int gm_map_prepare(gm_run *run); /* opens readers and ring */
 int gm_map_run_all(gm_run *run);
-
-/* A stage of work of any kind: piece->cols elements of map.out bytes at run->out_at from the device. context is the
- * gm_run. */
-int gm_map_from_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out);
 
 #endif

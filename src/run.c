@@ -101,7 +101,7 @@ int gm_run_open_ring(gm_run *run)
                              .depth = run->ring.depth,
                              .buffer = run->ring.buffer,
                              .out_at = run->out_at,
-                             .out = run->ring.slot - run->out_at,
+                             .out = run->ring.out,
                              .threads = job->threads,
                              .progress = gm_progress_add,
                              .progress_context = &run->progress};

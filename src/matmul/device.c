@@ -19,8 +19,9 @@ static int read_piece(void *context, const gm_piece *piece, gm_range part, void 
                                gm_range_length(part) / size, to);
 }
 
-static int write_piece(void *context, const gm_piece *piece, const void *out)
+static int write_piece(void *context, const gm_piece *piece, gm_range all, const void *out)
 {
+    (void)all;
     gm_matmul *p = context;
     return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, out,
                            (size_t)piece->cols * gm_dtype_size(p->c->result));

@@ -149,3 +149,17 @@ void gm_boxes_get(const gm_boxes *b, int64_t number, int64_t *start, int64_t *co
         number /= along;
     }
 }
+
+int64_t gm_boxes_next(int rank, const int64_t *count, int64_t at, int64_t end, int64_t *first, int64_t *n)
+{
+    int64_t elements = 1, below = 1; /* below: elements of the box with one index along d */
+    int whole = 1;                   /* are all dimensions after d whole? */
+    for (int d = rank - 1; d >= 0; d--) {
+        first[d] = at / below % count[d];
+        n[d] = whole ? gm_min(count[d] - first[d], (end - at) / below) : 1;
+        elements *= n[d];
+        whole = whole && n[d] == count[d];
+        below *= count[d];
+    }
+    return elements;
+}

@@ -41,4 +41,8 @@ int64_t gm_boxes_run(const gm_boxes *boxes);
 /* Box number `number` (from 0): count[d] elements from start[d] on. */
 void gm_boxes_get(const gm_boxes *boxes, int64_t number, int64_t *start, int64_t *count);
 
+/* The largest box of the elements at, at + 1, ... of a box of count[rank] elements, in C order, none of which is `end`
+ * or later: n[d] elements from first[d] on. at < end. Returns its elements. */
+int64_t gm_boxes_next(int rank, const int64_t *count, int64_t at, int64_t end, int64_t *first, int64_t *n);
+
 #endif

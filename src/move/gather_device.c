@@ -137,8 +137,9 @@ static int write_range(gm_run *run, int64_t first, int64_t count, const void *sr
 }
 
 /* Pieces are issued in order until one has a bad index, and all that are issued come here: the lowest one is found. */
-static int keep_rows(void *context, const gm_piece *piece, const void *host)
+static int keep_rows(void *context, const gm_piece *piece, gm_range all, const void *host)
 {
+    (void)all;
     gm_run *run = context;
     gm_gather *g = run->own;
     const gm_gather_case *c = run->c;
@@ -324,29 +325,20 @@ static int next_results(void *context, gm_piece *piece, int *more)
                         .col = g->at % line,
                         .cols = gm_min(g->plan.ring.slot / size, line - g->at % line),
                         .stages = GM_STAGE_WRITE | if_copied(run, GM_STAGE_FROM_DEVICE)};
-    piece->bytes = piece->cols * size;
+    piece->bytes = piece->out = piece->cols * size;
+    piece->out_unit = size;
+    piece->out_place = g->memory + g->at * size;
     g->at += piece->cols;
     return GM_OK;
 }
 
-static char *result_at(const gm_run *run, const gm_piece *piece)
-{
-    const gm_gather *g = run->own;
-    return g->memory + (piece->row * line_of(run) + piece->col) * element_bytes(run);
-}
-
-static int fetch_results(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
-{
-    const gm_run *run = context;
-    return copy_out(run, out, slot->host, result_at(run, piece), piece->cols * element_bytes(run));
-}
-
-static int write_results(void *context, const gm_piece *piece, const void *host)
+static int write_results(void *context, const gm_piece *piece, gm_range part, const void *from)
 {
     gm_run *run = context;
     const gm_gather *g = run->own;
-    int64_t first = (g->block.begin + piece->row) * ((const gm_gather_case *)run->c)->columns + g->band.begin;
-    return write_range(run, first + piece->col, piece->cols, run->job->ops->unified ? result_at(run, piece) : host);
+    int64_t first = (g->block.begin + piece->row) * ((const gm_gather_case *)run->c)->columns + g->band.begin,
+            size = element_bytes(run);
+    return write_range(run, first + piece->col + part.begin / size, gm_range_length(part) / size, from);
 }
 
-const gm_program gm_gather_results = {.next = next_results, .from_device = fetch_results, .write = write_results};
+const gm_program gm_gather_results = {.next = next_results, .write = write_results};

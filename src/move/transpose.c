@@ -100,7 +100,6 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     run->out_at = gm_round_up(gm_mul_sat(run->piece, size_of(run)), ALIGN);
     *cost = (gm_ring_cost){.slot = gm_add_sat(run->out_at, gm_mul_sat(run->piece, size_of(run))),
                            .pieces = gm_boxes_count(boxes),
-                           .out = gm_mul_sat(run->piece, size_of(run)),
                            .slots = gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS)};
 }
 
@@ -124,6 +123,7 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     run->bytes_read = run->bytes_written = gm_boxes_elements(boxes) * size_of(run);
     request.usual = usual_piece(*boxes, size_of(run));
     request.least = GM_RING_LEAST_PIECE;
+    request.buffers = gm_reader_takes_any(run->input);
     request.cut = cut;
     request.context = run;
     return gm_ring_plan_make(&request, budget, &run->ring, need) ? GM_OK : GM_EDEVICE;
@@ -206,9 +206,10 @@ static int next(void *context, gm_piece *piece, int *more)
     if (!run->job->ops->unified)
         piece->stages |= GM_STAGE_TO_DEVICE | GM_STAGE_FROM_DEVICE;
     int d = shared_dimension(boxes, count);
-    piece->in = bytes;
+    piece->in = piece->out = bytes;
     piece->in_from = bytes / count[d] * start[d];
     piece->in_unit = bytes / count[d] * boxes->unit[d];
+    piece->out_unit = size_of(run);
     piece->readers = gm_ring_readers(
         bytes, gm_reader_is_parallel(run->input) ? gm_ceil_div(count[d], boxes->unit[d]) : 1, run->job->threads);
     return GM_OK;
@@ -218,13 +219,20 @@ static int read_box(void *context, const gm_piece *piece, gm_range part, void *t
 {
     const gm_run *run = context;
     const gm_boxes *boxes = &((const own *)run->own)->boxes;
-    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], each;
+    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], n[GM_RANK_MAX], from[GM_RANK_MAX], size = size_of(run);
+    int64_t at = part.begin / size, end = part.end / size;
+    char *dst = to;
+    int status = GM_OK;
     get_box(run, piece, start, count);
-    int d = shared_dimension(boxes, count);
-    each = piece->in / count[d];
-    start[d] += part.begin / each;
-    count[d] = gm_range_length(part) / each;
-    return gm_reader_read_box(run->reader[0], start, count, to);
+    while (at < end && !status) {
+        int64_t elements = gm_boxes_next(boxes->rank, count, at, end, from, n);
+        for (int d = 0; d < boxes->rank; d++)
+            from[d] += start[d];
+        status = gm_reader_read_box(run->reader[0], from, n, dst);
+        at += elements;
+        dst += elements * size;
+    }
+    return status;
 }
 
 static int64_t product(const int64_t *count, int from, int to)
@@ -252,15 +260,17 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     return run->job->ops->transpose(queue, &call);
 }
 
-/* Each run of elements that is contiguous in the output, in their order. */
-static int write_box(void *context, const gm_piece *piece, const void *out)
+/* Each run of elements that is contiguous in the output, or what the part has of it, in their order. */
+static int write_box(void *context, const gm_piece *piece, gm_range part, const void *from)
 {
     const gm_run *run = context;
     const gm_boxes *boxes = &((const own *)run->own)->boxes;
-    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], stride[GM_RANK_MAX], at[GM_RANK_MAX] = {0};
-    int64_t elements = get_box(run, piece, start, count), length = 1, first = 0, step = 1;
-    const char *src = out;
+    int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], stride[GM_RANK_MAX], at[GM_RANK_MAX], length = 1, first = 0,
+                                                                                          step = 1;
+    int64_t done = part.begin / size_of(run), end = part.end / size_of(run);
+    const char *src = from;
     int status = GM_OK, whole = 1, outer = boxes->rank; /* dimensions of the output before a run */
+    get_box(run, piece, start, count);
     for (int k = boxes->rank - 1; k >= 0; k--) {
         int d = gm_boxes_swapped(boxes, k);
         stride[k] = step;
@@ -272,9 +282,16 @@ static int write_box(void *context, const gm_piece *piece, const void *out)
             whole = count[d] == boxes->dims[d];
         }
     }
-    for (int64_t done = 0; done < elements && !status; done += length, src += length * size_of(run)) {
+    int64_t skipped = done % length, number = done / length;
+    for (int k = outer - 1; k >= 0; k--) {
+        at[k] = number % count[gm_boxes_swapped(boxes, k)];
+        number /= count[gm_boxes_swapped(boxes, k)];
+        first += at[k] * stride[k];
+    }
+    for (int64_t n; done < end && !status; done += n, src += n * size_of(run), skipped = 0) {
         int k = outer - 1;
-        status = gm_output_write_range(run->output, 0, first, length, src);
+        n = gm_min(length - skipped, end - done);
+        status = gm_output_write_range(run->output, 0, first + skipped, n, src);
         for (; k >= 0 && ++at[k] == count[gm_boxes_swapped(boxes, k)]; k--) {
             first -= (at[k] - 1) * stride[k];
             at[k] = 0;
@@ -286,12 +303,7 @@ static int write_box(void *context, const gm_piece *piece, const void *out)
 
 static int run_boxes_all(gm_run *run)
 {
-    gm_program program = {.context = run,
-                          .next = next,
-                          .read = read_box,
-                          .compute = compute,
-                          .from_device = gm_map_from_device,
-                          .write = write_box};
+    gm_program program = {.context = run, .next = next, .read = read_box, .compute = compute, .write = write_box};
     run->at = 0;
     run->job->report.bytes_read = run->bytes_read;
     run->job->report.bytes_written = run->bytes_written;

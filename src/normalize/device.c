@@ -91,9 +91,12 @@ static int next(void *context, gm_piece *piece, int *more)
     gm_normalize *p = context;
     int64_t size = (int64_t)gm_dtype_size(p->c->type);
     int status = gm_normalize_next(p, piece, more, GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, size);
-    if (!status && *more)
-        p->job->report.bytes_written += piece->rows * piece->cols * size;
-    return status;
+    if (status || !*more)
+        return status;
+    piece->out = piece->rows * piece->cols * size;
+    piece->out_unit = gm_normalize_is_range(p, piece) ? size : piece->cols * size;
+    p->job->report.bytes_written += piece->out;
+    return GM_OK;
 }
 
 /* An element of a type with this value, or the nearest that the type holds. */
@@ -148,23 +151,22 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     return p->job->ops->normalize(queue, &call);
 }
 
-static int fetch(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out)
+static int put(void *context, const gm_piece *piece, gm_range part, const void *from)
 {
     const gm_normalize *p = context;
-    size_t bytes = (size_t)piece->rows * (size_t)piece->cols * gm_dtype_size(p->c->type);
-    if (p->job->ops->unified)
-        return GM_OK;
-    return p->job->ops->copy_out(out, slot->out, bytes, (char *)slot->device + p->plan.in_bytes, bytes, bytes, 1);
-}
-
-static int put(void *context, const gm_piece *piece, const void *out)
-{
-    const gm_normalize *p = context;
+    int64_t size = (int64_t)gm_dtype_size(p->c->type), at = part.begin / size, end = part.end / size;
+    const char *src = from;
+    int status = GM_OK;
     if (gm_normalize_is_range(p, piece))
-        return gm_output_write_range(p->output, 0, piece->row * p->c->cols + piece->col, piece->rows * piece->cols,
-                                     out);
-    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, out,
-                           (size_t)piece->cols * gm_dtype_size(p->c->type));
+        return gm_output_write_range(p->output, 0, piece->row * p->c->cols + piece->col + at, end - at, from);
+    while (at < end && !status) {
+        gm_rectangle r = gm_rectangle_next(piece->cols, at, end);
+        status = gm_output_write(p->output, 0, piece->row + r.row, r.rows, piece->col + r.col, r.cols, src,
+                                 (size_t)(r.cols * size));
+        at += r.rows * r.cols;
+        src += r.rows * r.cols * size;
+    }
+    return status;
 }
 
 int gm_normalize_apply(gm_normalize *p, gm_normalize_counts *counts)
@@ -181,7 +183,6 @@ int gm_normalize_apply(gm_normalize *p, gm_normalize_counts *counts)
     gm_normalize_begin(p, &program, 0, gm_normalize_pieces(&p->plan));
     program.next = next;
     program.compute = compute;
-    program.from_device = fetch;
     program.write = put;
     if (!status)
         status = gm_normalize_run(p, &program, NULL);

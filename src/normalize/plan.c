@@ -219,7 +219,8 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
         set_digits(p, budget);
     int64_t slot = set_bytes(c, plan);
     *cost = (gm_ring_cost){.slot = slot,
-                           .out = plan->out_bytes,
+                           .out = gm_normalize_records(c, plan->piece_rows, plan->piece_cols) *
+                                  (int64_t)sizeof(gm_moments),
                            .pieces = gm_normalize_pieces(plan),
                            .slots = gm_max(3, gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS))};
     set_block(p, budget);

@@ -165,8 +165,9 @@ static int visit_in_batches(const gm_reduce *p, int64_t first, int64_t count, co
 }
 
 /* On an I/O thread: passes the results of a piece to the operation. */
-static int write_piece(void *context, const gm_piece *piece, const void *out)
+static int write_piece(void *context, const gm_piece *piece, gm_range all, const void *out)
 {
+    (void)all;
     const gm_reduce *p = context;
     const char *back = out;
     if (piece->kind != GM_REDUCE_ELEMENTS)

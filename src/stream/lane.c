@@ -36,7 +36,7 @@ void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane)
 int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, gm_event *origin, gm_span *span)
 {
     const gm_device_ops *ops = setup->ops;
-    *span = (gm_span){0, 0};
+    *span = (gm_span){.way = lane->buffer[at].way};
     if (!lane->buffer[at].is_copied)
         return GM_OK;
     lane->buffer[at].is_copied = 0;
@@ -49,7 +49,7 @@ int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, gm_event
 int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, void **buffer, gm_span *span)
 {
     int status = GM_OK;
-    *span = (gm_span){0, 0};
+    *span = (gm_span){0};
     *buffer = lane->memory + lane->next * setup->buffer;
     if (!lane->attached) {
         status = setup->ops->attach(setup->device);
@@ -59,15 +59,19 @@ int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, 
     return status ? status : gm_lane_settle(setup, lane, lane->next, origin, span);
 }
 
-int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, int64_t begin, int64_t end)
+int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, gm_lane_way way, int64_t begin,
+                 int64_t end)
 {
     const gm_device_ops *ops = setup->ops;
     int at = lane->next, status = ops->event_record(lane->buffer[at].begin, lane->queue);
+    char *buffer = lane->memory + at * setup->buffer;
     if (!status)
-        status = gm_slot_copy_in(setup, slot, begin, end, lane->memory + at * setup->buffer, lane->queue);
+        status = way == GM_LANE_IN ? gm_slot_copy_in(setup, slot, begin, end, buffer, lane->queue)
+                                   : gm_slot_copy_out(setup, slot, begin, end, buffer, lane->queue);
     if (!status)
         status = ops->event_record(lane->buffer[at].end, lane->queue);
     lane->buffer[at].is_copied = !status;
+    lane->buffer[at].way = way;
     lane->next = (at + 1) % GM_RING_BUFFERS;
     return status;
 }

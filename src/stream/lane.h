@@ -1,13 +1,17 @@
-/* lane.h - internal to the ring: the way of one I/O thread to the device. It fills pinned buffers in turn, each of
- * which is copied on the lane's queue while it fills the next one. */
+/* lane.h - internal to the ring: the way of one I/O thread to the device and back. It has pinned buffers, which it
+ * takes in turn, and a queue. What it reads is copied from one of them while it fills the next one; what it writes is
+ * copied to the next one while it writes the one before. */
 #ifndef GM_SRC_LANE_H
 #define GM_SRC_LANE_H
 
 #include "src/stream/ring_plan.h"
 #include "src/stream/slot.h"
 
-/* Seconds after the event `origin`. */
+typedef enum gm_lane_way { GM_LANE_IN, GM_LANE_OUT, GM_LANE_WAYS } gm_lane_way; /* to the device, from it */
+
+/* The time of a copy: seconds after the event `origin`. */
 typedef struct gm_span {
+    gm_lane_way way;
     double begin, end;
 } gm_span;
 
@@ -16,10 +20,11 @@ typedef struct gm_lane {
     gm_queue *queue;
     struct {
         gm_event *begin, *end;
-        int is_copied; /* a copy has begun whose end is not known */
+        int is_copied;   /* a copy has begun whose end is not known */
+        gm_lane_way way; /* of that copy */
     } buffer[GM_RING_BUFFERS];
     int attached; /* its thread to the device */
-    int next;     /* the buffer to be filled */
+    int next;     /* the buffer to be taken */
 } gm_lane;
 
 /* Allocates the lane of setup->buffer and its events. A lane that failed to open is closed like any other; its thread
@@ -27,14 +32,16 @@ typedef struct gm_lane {
 int gm_lane_open(const gm_stream_setup *setup, gm_lane *lane);
 void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane);
 
-/* Waits until the next buffer may be filled. *span: of the copy that it held, empty if it held none. On the lane's
+/* Waits until the next buffer may be used. *span: of the copy that it held, empty if it held none. On the lane's
  * thread. GM_EDEVICE. */
 int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, void **buffer, gm_span *span);
 
 /* Waits for the copy of a buffer, if one has begun. *span as above. While the lane's thread does not use it. */
 int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, gm_event *origin, gm_span *span);
 
-/* Begins to copy bytes [begin, end) of the slot's piece from the buffer that was taken. On the lane's thread. */
-int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, int64_t begin, int64_t end);
+/* Begins to copy bytes [begin, end) of what the slot's piece reads from the buffer that was taken, or of what it writes
+ * to that buffer. The next buffer is another one then. On the lane's thread. */
+int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, gm_lane_way way, int64_t begin,
+                 int64_t end);
 
 #endif

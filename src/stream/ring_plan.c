@@ -45,6 +45,7 @@ static void set_plan(const gm_ring_budget *budget, const gm_ring_cost *cost, int
     *plan = (gm_ring_plan){.slot = cost->slot,
                            .depth = depth,
                            .buffer = buffer,
+                           .out = cost->out,
                            .reader_bytes = readers,
                            .host_bytes = gm_add_sat(host_besides_ring(budget, cost, readers), host),
                            .device_bytes = gm_add_sat(cost->device, budget->unified ? 0 : gm_mul_sat(depth, u.device))};

@@ -24,7 +24,8 @@ typedef struct gm_ring_budget {
 /* The cost of a job that is cut into pieces of a given size. */
 typedef struct gm_ring_cost {
     int64_t slot;         /* bytes of a slot, on the host and on the device */
-    int64_t out;          /* of them, those that a slot has on the host where I/O threads have buffers */
+    int64_t out;          /* of them, those that a slot has on the host where I/O threads have buffers: not what these
+                             copy from the device themselves */
     int64_t host, device; /* bytes in addition to the ring and the readers; device: of its memory, unified or not */
     int64_t pieces;       /* of the rank: more slots than pieces are of no use */
     int64_t slots;        /* that keep threads and device busy */
@@ -45,6 +46,7 @@ typedef struct gm_ring_request {
 typedef struct gm_ring_plan {
     int64_t slot, depth;              /* bytes of a slot; number of slots */
     int64_t buffer;                   /* bytes of a buffer; 0: slots have host memory */
+    int64_t out;                      /* of the cost: for gm_stream_setup.out */
     int64_t host_bytes, device_bytes; /* of a rank: ring, readers and all other memory */
     int64_t host_left, device_left;   /* of the budget; unified: equal to each other */
     int64_t reader_bytes;             /* of host_bytes: the readers' */

@@ -89,10 +89,23 @@ int gm_slot_copy_in(const gm_stream_setup *setup, const gm_slot *slot, int64_t b
     return status;
 }
 
+int gm_slot_copy_out(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, void *to,
+                     gm_queue *queue)
+{
+    const char *place = slot->piece.out_place, *from = place ? place : (char *)slot->memory.device + setup->out_at;
+    size_t bytes = (size_t)(end - begin);
+    return setup->ops->copy_out(queue, to, bytes, from + begin, bytes, bytes, 1);
+}
+
+int gm_slot_has_stage(const gm_slot *slot, int stage)
+{
+    return (slot->piece.stages & gm_device_stages[stage].bit) && !(stage == GM_DEVICE_STAGE_OUT && slot->by_lane);
+}
+
 int gm_slot_last_device_stage(const gm_slot *slot)
 {
     int stage = GM_DEVICE_STAGES - 1;
-    while (stage >= 0 && !(slot->piece.stages & gm_device_stages[stage].bit))
+    while (stage >= 0 && !gm_slot_has_stage(slot, stage))
         stage--;
     return stage;
 }
@@ -101,7 +114,7 @@ int gm_slot_add_times(const gm_stream_setup *setup, const gm_slot *slot, gm_phas
 {
     int status = GM_OK;
     for (int stage = 0; stage < GM_DEVICE_STAGES && !status; stage++)
-        if (slot->piece.stages & gm_device_stages[stage].bit) {
+        if (gm_slot_has_stage(slot, stage)) {
             double seconds = 0;
             status = setup->ops->event_seconds(slot->begin[stage], slot->end[stage], &seconds);
             times->seconds[stage == GM_DEVICE_STAGE_COMPUTE && slot->piece.verifies ? GM_PHASE_VERIFY

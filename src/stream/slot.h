@@ -28,6 +28,7 @@ typedef struct gm_slot {
     int left;      /* shares that are not done; guarded by the same lock */
     int sent;      /* program.send was called for the piece, with success or without */
     int pinned;    /* gm_slot_pin() was called */
+    int by_lane;   /* the I/O thread that writes the piece copies it from the device: there is no stage out */
     gm_slot_memory memory;
     gm_event *begin[GM_DEVICE_STAGES], *end[GM_DEVICE_STAGES];
     struct gm_arrival {  /* of each I/O thread, where they have buffers */
@@ -47,6 +48,13 @@ void gm_slot_pin(const gm_stream_setup *setup, gm_slot *slot);
 /* Copies what was read of the piece, bytes [begin, end) of it, from `from` to its place on the device. */
 int gm_slot_copy_in(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, const void *from,
                     gm_queue *queue);
+
+/* Copies what is written of the piece, bytes [begin, end) of it, from its place on the device to `to`. */
+int gm_slot_copy_out(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, void *to,
+                     gm_queue *queue);
+
+/* Does the slot's piece pass this device stage? */
+int gm_slot_has_stage(const gm_slot *slot, int stage);
 
 /* The last device stage of the slot's piece; -1 if it has none. */
 int gm_slot_last_device_stage(const gm_slot *slot);

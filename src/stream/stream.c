@@ -78,6 +78,14 @@ static int free_slot(gm_stream *s, gm_slot **slot)
     return status;
 }
 
+/* Does the I/O thread that writes the piece copy it from the device? Not where the main thread needs it on the host. */
+static int returns_by_lane(const gm_stream *s, const gm_piece *piece)
+{
+    const unsigned wanted = GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
+    return s->setup.buffer && piece->out > 0 && !s->program->from_device &&
+           (piece->stages & (wanted | GM_STAGE_SEND | GM_STAGE_DONE)) == wanted;
+}
+
 /* Gives the next piece a free slot. Sets *progress if the program was asked for a piece. */
 static int issue(gm_stream *s, int *progress)
 {
@@ -96,6 +104,7 @@ static int issue(gm_stream *s, int *progress)
     }
     slot->index = s->issued++;
     slot->sent = 0;
+    slot->by_lane = returns_by_lane(s, &slot->piece);
     if (slot->piece.stages & GM_STAGE_READ)
         gm_stream_io_submit(s->io, slot, GM_SLOT_READING);
     else
@@ -124,6 +133,15 @@ static int copy_in(gm_stream *s, gm_slot *slot, gm_queue *queue)
     return status || !p->to_device ? status : p->to_device(p->context, &slot->piece, &slot->memory, queue);
 }
 
+static int copy_out(gm_stream *s, gm_slot *slot, gm_queue *queue)
+{
+    const gm_program *p = s->program;
+    if (p->from_device)
+        return p->from_device(p->context, &slot->piece, &slot->memory, queue);
+    int is_there = s->setup.ops->unified || slot->piece.out == 0;
+    return is_there ? GM_OK : gm_slot_copy_out(&s->setup, slot, 0, slot->piece.out, slot->memory.out, queue);
+}
+
 static int enqueue_stage(gm_stream *s, gm_slot *slot, int stage)
 {
     const gm_device_ops *ops = s->setup.ops;
@@ -139,7 +157,7 @@ static int enqueue_stage(gm_stream *s, gm_slot *slot, int stage)
     if (!status)
         status = stage == GM_DEVICE_STAGE_IN        ? copy_in(s, slot, queue)
                  : stage == GM_DEVICE_STAGE_COMPUTE ? p->compute(p->context, &slot->piece, &slot->memory, queue)
-                                                    : p->from_device(p->context, &slot->piece, &slot->memory, queue);
+                                                    : copy_out(s, slot, queue);
     return status ? status : ops->event_record(slot->end[stage], queue);
 }
 
@@ -167,7 +185,7 @@ static int start(gm_stream *s, gm_phase_times *times, int *progress)
     s->on_device++;
     slot->state = GM_SLOT_ON_DEVICE;
     for (int stage = 0, before = -1; stage < GM_DEVICE_STAGES && !status; stage++) {
-        if (!(slot->piece.stages & gm_device_stages[stage].bit))
+        if (!gm_slot_has_stage(slot, stage))
             continue;
         if (before >= 0)
             status = s->setup.ops->event_wait(s->queues[stage], slot->end[before]);

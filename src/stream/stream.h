@@ -12,14 +12,16 @@
  *   ON_DEVICE   the device's: three stages, each on a queue of its own
  *                   to_device    the copy of what was read, then program.to_device, on the queue `in`
  *                   compute      program.compute on the queue `compute`
- *                   from_device  program.from_device on the queue `out`
+ *                   from_device  program.from_device, or the copy of what is written, on the queue `out`
  *               then a piece for another rank is sent (program.send, main thread)
  *   WRITING     an I/O thread's: program.write
  *
  * A slot has pinned host memory of a piece's size. Where the plan gives the I/O threads buffers instead (setup.buffer),
  * a thread reads a share in steps of a buffer, and copies each step to the device at once, on a queue of its own
  * (lane.h): the processor's caches hold a buffer from the file to the copy, and little memory is pinned. The piece is
- * READY when all its copies have begun, and its first device stage waits for them.
+ * READY when all its copies have begun, and its first device stage waits for them. In the same way back, the thread
+ * that writes a piece (piece.out) copies each step from the device itself, and the piece skips from_device, unless
+ * program.from_device, program.send or program.done wants it in host memory.
  *
  * After a failure nothing new is read, computed or written. Sends and receives still take place, without data, so that
  * no other rank waits for this one (mpi/exchange.h). */
@@ -45,6 +47,9 @@ typedef struct gm_piece {
     int64_t in_unit;            /* bytes: the shares of several threads end with units */
     void *in_place;             /* where they go on the device, and nothing under way reads or writes; NULL: the slot */
     int64_t in_width, in_pitch; /* of in_place: bytes of a row, and from one row to the next; pitch 0: no gaps */
+    int64_t out;                /* bytes that are written, one after the other, and that the ring copies back */
+    int64_t out_unit;           /* bytes: parts that are written end with units, or with buffers that hold none */
+    const void *out_place;      /* where they are on the device, unchanged until they are written; NULL: the slot */
     int peer;                   /* the rank to send to or receive from */
     int last;                   /* of the pieces that belong together */
     unsigned stages;            /* GM_STAGE_* */
@@ -81,14 +86,19 @@ typedef struct gm_program {
     int (*read)(void *context, const gm_piece *piece, gm_range part, void *to);
     int (*receive)(void *context, const gm_piece *piece, void *out); /* out NULL: this rank has failed */
     /* Makes the queue wait for whatever this stage of the piece needs besides the earlier stages; this wait is not
-     * counted as busy time. May be NULL. */
+     * counted as busy time. Not for what an I/O thread copies from the device: that begins when the stages before are
+     * done. May be NULL. */
     int (*await)(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue);
     /* After the copy of what was read; NULL: nothing else is to be done. */
     int (*to_device)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in);
     int (*compute)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *compute);
+    /* NULL: the ring copies piece.out bytes. */
     int (*from_device)(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *out);
     int (*send)(void *context, const gm_piece *piece, const void *out); /* out NULL: this rank has failed */
-    int (*write)(void *context, const gm_piece *piece, const void *out);
+    /* Bytes `part` of the piece.out bytes, from memory that begins with the first of them: all at once, or part by
+     * part, in order, where the thread has buffers. With piece.out 0 the part is empty, and `from` is the slot's `out`.
+     */
+    int (*write)(void *context, const gm_piece *piece, gm_range part, const void *from);
     int (*done)(void *context, const gm_piece *piece, const void *out);
     /* *is_there: is what the piece needs besides its read there, from another rank say? Asked at its turn again and
      * again until it is: does not wait. May be NULL. */
@@ -123,7 +133,8 @@ typedef struct gm_stream_setup {
     int64_t piece, depth; /* bytes of a slot; largest number of slots: one is allocated when no other is free */
     int64_t buffer;       /* bytes of an I/O thread's buffer; 0: slots have host memory. All pieces that are read then
                              have the stage to_device */
-    int64_t out_at, out;  /* what comes back, or is received, lies in a slot from out_at on: `out` bytes at most */
+    int64_t out_at;       /* what comes back, or is received, lies in a slot from out_at on */
+    int64_t out;          /* with buffers: bytes of it that a slot has host memory for, 0 where I/O threads copy all */
     int threads;          /* for reading and writing */
     void (*progress)(void *context, int64_t bytes); /* after each piece, main thread; may be NULL */
     void *progress_context;

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* The time in which at least one thread is active. */
@@ -14,6 +15,14 @@ typedef struct busy_clock {
     int active;
     double since, total;
 } busy_clock;
+
+/* The time that spans cover: seconds, and up to when, after the lanes' origin. */
+typedef struct covered {
+    double seconds, until;
+} covered;
+
+static const gm_phase phase_of[GM_LANE_WAYS] = {
+    [GM_LANE_IN] = GM_PHASE_TO_DEVICE, [GM_LANE_OUT] = GM_PHASE_FROM_DEVICE};
 
 struct gm_stream_io {
     const gm_stream_setup *setup;
@@ -27,8 +36,8 @@ struct gm_stream_io {
     unsigned changes;       /* number of signals */
     int in_io;              /* pending and running: pieces to write, shares to read */
     busy_clock reading, writing;
-    double copying, copied; /* seconds in which at least one lane copied; up to when, after origin */
-    int status;             /* first failure of this rank's run */
+    covered copying[GM_LANE_WAYS]; /* by at least one lane */
+    int status;                    /* first failure of this rank's run */
 };
 
 static void busy(busy_clock *clock, int step)
@@ -40,12 +49,14 @@ static void busy(busy_clock *clock, int step)
     clock->active += step;
 }
 
-/* Takes the spans of all lanes about in the order of time. */
+/* Takes the spans of all lanes about in the order of time. On the main thread while the I/O threads own no slot; or
+ * under the lock. */
 static void add_span(gm_stream_io *io, gm_span span)
 {
-    if (span.end > io->copied) {
-        io->copying += span.end - (span.begin > io->copied ? span.begin : io->copied);
-        io->copied = span.end;
+    covered *c = &io->copying[span.way];
+    if (span.end > c->until) {
+        c->seconds += span.end - (span.begin > c->until ? span.begin : c->until);
+        c->until = span.end;
     }
 }
 
@@ -84,11 +95,18 @@ static int read_to_memory(gm_stream_io *io, const gm_slot *slot, gm_range part)
     return status;
 }
 
-/* Bytes of a step: whole rows where the device has gaps between them. */
-static int64_t step_of(const gm_stream_io *io, const gm_piece *piece)
+/* Bytes of a step: whole units, where a buffer holds one; 0: there are none. */
+static int64_t step_of(const gm_stream_io *io, int64_t unit)
 {
     int64_t buffer = io->setup->buffer;
-    return piece->in_pitch && piece->in_width <= buffer ? buffer / piece->in_width * piece->in_width : buffer;
+    return unit > 0 && unit <= buffer ? buffer / unit * unit : buffer;
+}
+
+static void take_span(gm_stream_io *io, gm_span span)
+{
+    pthread_mutex_lock(&io->lock);
+    add_span(io, span);
+    pthread_mutex_unlock(&io->lock);
 }
 
 /* To the buffers of the thread's lane, and from there to the device. */
@@ -96,7 +114,7 @@ static int read_by_lane(gm_stream_io *io, int thread, const gm_slot *slot, gm_ra
 {
     const gm_program *program = io->program;
     gm_lane *lane = &io->lanes[thread];
-    int64_t step = step_of(io, &slot->piece), end;
+    int64_t step = step_of(io, slot->piece.in_pitch ? slot->piece.in_width : 0), end; /* rows, where gaps follow them */
     int status = GM_OK, failed = 0;
     for (int64_t at = part.begin; at < part.end && !status && !failed; at = end) {
         void *buffer;
@@ -107,10 +125,8 @@ static int read_by_lane(gm_stream_io *io, int thread, const gm_slot *slot, gm_ra
             status = program->read(program->context, &slot->piece, (gm_range){at, end}, buffer);
         failed = mark(io, &io->reading, -1);
         if (!status && !failed)
-            status = gm_lane_copy(io->setup, lane, slot, at, end);
-        pthread_mutex_lock(&io->lock);
-        add_span(io, span);
-        pthread_mutex_unlock(&io->lock);
+            status = gm_lane_copy(io->setup, lane, slot, GM_LANE_IN, at, end);
+        take_span(io, span);
     }
     slot->arrivals[thread].expected = 1;
     return status ? status : io->setup->ops->event_record(slot->arrivals[thread].event, lane->queue);
@@ -131,11 +147,60 @@ static int read_share(gm_stream_io *io, int thread, gm_slot *slot)
     return io->lanes ? read_by_lane(io, thread, slot, part) : read_to_memory(io, slot, part);
 }
 
-static int write_piece(gm_stream_io *io, const gm_slot *slot)
+/* *failed: the run has failed, here or elsewhere. */
+static int write_part(gm_stream_io *io, const gm_slot *slot, gm_range part, const void *from, int *failed)
 {
-    int status = mark(io, &io->writing, 1) ? GM_OK
-                                           : io->program->write(io->program->context, &slot->piece, slot->memory.out);
-    mark(io, &io->writing, -1);
+    const gm_program *program = io->program;
+    int status = mark(io, &io->writing, 1) ? GM_OK : program->write(program->context, &slot->piece, part, from);
+    *failed = mark(io, &io->writing, -1);
+    return status;
+}
+
+/* From the memory of the slot, or from where a device that addresses host memory has it. */
+static int write_from_memory(gm_stream_io *io, const gm_slot *slot)
+{
+    const gm_piece *piece = &slot->piece;
+    int in_place = io->setup->ops->unified && piece->out_place, failed;
+    return write_part(io, slot, (gm_range){0, piece->out}, in_place ? piece->out_place : slot->memory.out, &failed);
+}
+
+/* A part of a piece in a buffer of a lane, or on its way there. */
+typedef struct step {
+    gm_range part;
+    int at; /* the buffer */
+    void *buffer;
+} step;
+
+/* Begins to copy the part of a step from the device. */
+static int fetch(gm_stream_io *io, gm_lane *lane, const gm_slot *slot, step *s)
+{
+    gm_span span;
+    s->at = lane->next;
+    int status = gm_lane_take(io->setup, lane, io->origin, &s->buffer, &span);
+    take_span(io, span);
+    return status ? status : gm_lane_copy(io->setup, lane, slot, GM_LANE_OUT, s->part.begin, s->part.end);
+}
+
+/* From the device, by the buffers of the thread's lane: while a step is written the next one is copied. A thread waits
+ * for copies of its own only, and these for nothing: the piece has passed its other stages. */
+static int write_by_lane(gm_stream_io *io, int thread, const gm_slot *slot)
+{
+    gm_lane *lane = &io->lanes[thread];
+    int64_t out = slot->piece.out, most = step_of(io, slot->piece.out_unit);
+    step now = {.part = {0, gm_min(most, out)}}, ahead = now;
+    int failed = mark(io, &io->writing, 0), status = failed ? GM_OK : fetch(io, lane, slot, &now);
+    for (; !status && !failed && now.part.begin < out; now = ahead) {
+        gm_span span;
+        ahead.part = (gm_range){now.part.end, gm_min(now.part.end + most, out)};
+        if (ahead.part.begin < out)
+            status = fetch(io, lane, slot, &ahead);
+        if (status)
+            break;
+        status = gm_lane_settle(io->setup, lane, now.at, io->origin, &span);
+        take_span(io, span);
+        if (!status)
+            status = write_part(io, slot, now.part, now.buffer, &failed);
+    }
     return status;
 }
 
@@ -145,7 +210,9 @@ static void io_work(void *context, int thread, int job)
     gm_stream_io *io = context;
     gm_slot *slot = &io->slots[job];
     int writing = slot->state == GM_SLOT_WRITING;
-    int status = writing ? write_piece(io, slot) : read_share(io, thread, slot);
+    int status = !writing        ? read_share(io, thread, slot)
+                 : slot->by_lane ? write_by_lane(io, thread, slot)
+                                 : write_from_memory(io, slot);
     pthread_mutex_lock(&io->lock);
     fail(io, status);
     int last = --slot->left == 0;
@@ -250,7 +317,7 @@ int gm_stream_io_begin(gm_stream_io *io, const gm_program *program, gm_queue *qu
     io->program = program;
     io->status = GM_OK;
     io->reading = io->writing = (busy_clock){0};
-    io->copying = io->copied = 0;
+    memset(io->copying, 0, sizeof io->copying);
     if (!io->lanes)
         return GM_OK;
     int status = ops->event_record(io->origin, queue);
@@ -267,7 +334,8 @@ int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
     }
     times->seconds[GM_PHASE_READ] += io->reading.total;
     times->seconds[GM_PHASE_WRITE] += io->writing.total;
-    times->seconds[GM_PHASE_TO_DEVICE] += io->copying;
+    for (int way = 0; way < GM_LANE_WAYS; way++)
+        times->seconds[phase_of[way]] += io->copying[way].seconds;
     return status;
 }
 

@@ -44,10 +44,11 @@ static int record(void *context, const gm_piece *piece, const gm_slot_memory *sl
     return GM_OK;
 }
 
-static int write_nothing(void *context, const gm_piece *piece, const void *host)
+static int write_nothing(void *context, const gm_piece *piece, gm_range part, const void *host)
 {
     (void)context;
     (void)piece;
+    (void)part;
     (void)host;
     return GM_OK;
 }

@@ -146,9 +146,45 @@ static void test_shares(void)
     }
 }
 
+/* Every range of a box, in boxes that are as large as they can be: at most two for each dimension, but one. */
+static void test_ranges(void)
+{
+    static const int64_t shapes[][4] = {{3, 4, 2, 5}, {7, 1, 3, 1}, {1, 1, 1, 9}, {2, 2, 2, 2}, {40, 1, 1, 1}};
+    int wrong = 0, most = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int rank = 1; rank <= 4; rank++) {
+            const int64_t *count = shapes[i] + 4 - rank;
+            int64_t elements = 1;
+            for (int d = 0; d < rank; d++)
+                elements *= count[d];
+            for (int64_t begin = 0; begin < elements; begin++)
+                for (int64_t end = begin + 1, boxes = 0; end <= elements; end++, boxes = 0) {
+                    for (int64_t at = begin, next; at < end; at = next, boxes++) {
+                        int64_t first[4], n[4], index[4] = {0}, found = 0;
+                        next = at + gm_boxes_next(rank, count, at, end, first, n);
+                        for (int d = 0; d >= 0 && !wrong; found++) {
+                            int64_t place = 0;
+                            for (d = 0; d < rank; d++)
+                                place = place * count[d] + first[d] + index[d];
+                            wrong += place != at + found;
+                            for (d = rank - 1; d >= 0 && ++index[d] == n[d]; d--)
+                                index[d] = 0;
+                        }
+                        wrong += next <= at || next > end || found != next - at;
+                        if (wrong)
+                            next = end;
+                    }
+                    most = (int)gm_max(most, boxes);
+                    wrong += boxes > 2 * rank - 1;
+                }
+        }
+    tap_ok(wrong == 0 && most == 7, "any range of a box in few boxes: %d at most, %d faults", most, wrong);
+}
+
 int main(void)
 {
     test_random();
+    test_ranges();
     test_examples();
     test_shares();
     return tap_done();

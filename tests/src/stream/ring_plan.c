@@ -10,6 +10,7 @@
 typedef struct job {
     int64_t total, unit, host, device;
     int64_t asked; /* bytes of the last cut */
+    int copied;    /* I/O threads with buffers copy from the device themselves */
 } job;
 
 static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_ring_cost *cost)
@@ -19,7 +20,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     j->asked = bytes;
     int64_t slot = gm_max(bytes / j->unit, 1) * j->unit;
     *cost = (gm_ring_cost){.slot = slot,
-                           .out = slot / 8,
+                           .out = j->copied ? 0 : slot / 8,
                            .host = j->host,
                            .device = j->device,
                            .pieces = gm_ceil_div(j->total, slot),
@@ -178,8 +179,13 @@ static void test_buffers(void)
     gm_ring_plan plan;
     request.buffers = 1;
     tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 1 << 20 && plan.slot == 8 << 20 &&
-               plan.host_bytes < 18 << 20,
+               plan.out == 1 << 20 && plan.host_bytes < 18 << 20,
            "buffers as asked for: slots of the usual size take little of the host's memory");
+    j.copied = 1;
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 1 << 20 && plan.slot == 8 << 20 &&
+               plan.out == 0 && plan.host_bytes < 10 << 20,
+           "and none where threads copy all that comes back");
+    j.copied = 0;
     budget.host = 16 << 20;
     tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 512 << 10 && plan.slot == 8 << 20,
            "smaller ones where they would take more than a quarter");

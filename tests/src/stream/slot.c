@@ -69,6 +69,7 @@ static int copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const void *src
 
 static const gm_device_ops ops = {
     .copy_in = copy_in,
+    .copy_out = copy_in,
     .host_alloc_pageable = host_alloc_pageable,
     .host_pin = host_pin,
     .host_free = host_free,
@@ -113,6 +114,14 @@ static void test_buffers(void)
            "with buffers a slot has host memory only for what comes back, and an event for each thread");
     gm_slot_close(&with, &slot);
     tap_ok(closed == opened && frees == 1, "they are released");
+    const gm_stream_setup none = {.ops = &ops, .piece = 64, .buffer = 16, .out_at = 32, .threads = 3};
+    opened = closed = pins = 0;
+    status = gm_slot_open(&none, device_memory, &slot);
+    gm_slot_pin(&none, &slot);
+    tap_ok(status == GM_OK && !slot.memory.host && !slot.memory.out && opened == calls - 1 && pins == 0,
+           "none where I/O threads copy all that comes back, and nothing is pinned");
+    gm_slot_close(&none, &slot);
+    tap_ok(closed == opened, "events are released");
     for (int call = 1; call <= calls; call++) {
         opened = closed = 0;
         until_failure = call;
@@ -156,6 +165,30 @@ static void test_copy(void)
     tap_ok(packed_wrong == 0, "and to its place in the slot");
 }
 
+/* Every part of what a piece writes, from its place in the slot or elsewhere on the device. */
+static void test_copy_back(void)
+{
+    enum { OUT_AT = 16, OUT = 21 };
+    unsigned char device[OUT_AT + OUT], elsewhere[OUT], to[OUT + 1];
+    const gm_stream_setup copying = {.ops = &ops, .piece = sizeof device, .out_at = OUT_AT};
+    gm_slot slot = {.memory.device = device, .piece = {.out = OUT}};
+    int wrong = 0;
+    for (int i = 0; i < OUT_AT + OUT; i++)
+        device[i] = (unsigned char)(100 + i);
+    for (int i = 0; i < OUT; i++)
+        elsewhere[i] = (unsigned char)(1 + i);
+    for (int place = 0; place < 2; place++)
+        for (int begin = 0; begin < OUT; begin++)
+            for (int end = begin + 1; end <= OUT; end++) {
+                const unsigned char *from = place ? elsewhere : device + OUT_AT;
+                memset(to, 0, sizeof to);
+                slot.piece.out_place = place ? elsewhere : NULL;
+                wrong += gm_slot_copy_out(&copying, &slot, begin, end, to, NULL);
+                wrong += memcmp(to, from + begin, (size_t)(end - begin)) != 0 || to[end - begin] != 0;
+            }
+    tap_ok(wrong == 0, "any part of what a piece writes comes from its place, and nothing else");
+}
+
 static void test_failures(void)
 {
     for (int call = 1; call <= 1 + 2 * GM_DEVICE_STAGES; call++) {
@@ -175,20 +208,22 @@ static void test_stages(void)
 {
     static const struct {
         unsigned stages;
-        int last;
+        int last, by_lane;
     } cases[] = {
-        {GM_STAGE_READ | GM_STAGE_WRITE | GM_STAGE_SEND | GM_STAGE_DONE, -1},
-        {GM_STAGE_READ | GM_STAGE_TO_DEVICE, GM_DEVICE_STAGE_IN},
-        {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_DONE, GM_DEVICE_STAGE_COMPUTE},
-        {GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, GM_DEVICE_STAGE_OUT},
-        {GM_STAGE_TO_DEVICE | GM_STAGE_FROM_DEVICE, GM_DEVICE_STAGE_OUT},
+        {GM_STAGE_READ | GM_STAGE_WRITE | GM_STAGE_SEND | GM_STAGE_DONE, -1, 0},
+        {GM_STAGE_READ | GM_STAGE_TO_DEVICE, GM_DEVICE_STAGE_IN, 0},
+        {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_DONE, GM_DEVICE_STAGE_COMPUTE, 0},
+        {GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, GM_DEVICE_STAGE_OUT, 0},
+        {GM_STAGE_TO_DEVICE | GM_STAGE_FROM_DEVICE, GM_DEVICE_STAGE_OUT, 0},
+        {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE, GM_DEVICE_STAGE_COMPUTE, 1},
+        {GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, -1, 1},
     };
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gm_slot slot = {.piece.stages = cases[i].stages};
+        gm_slot slot = {.piece.stages = cases[i].stages, .by_lane = cases[i].by_lane};
         wrong += gm_slot_last_device_stage(&slot) != cases[i].last;
     }
-    tap_ok(wrong == 0, "the last device stage of a piece");
+    tap_ok(wrong == 0, "the last device stage of a piece; what an I/O thread copies back is none");
 }
 
 static void test_times(void)
@@ -207,6 +242,11 @@ static void test_times(void)
                times.seconds[GM_PHASE_VERIFY] == 1 && times.seconds[GM_PHASE_FROM_DEVICE] == 1 &&
                times.seconds[GM_PHASE_READ] == 0 && times.seconds[GM_PHASE_WRITE] == 0,
            "the time of each device stage is added to its phase");
+    slot.by_lane = 1;
+    if (!status)
+        status = gm_slot_add_times(&setup, &slot, &times);
+    tap_ok(status == GM_OK && times.seconds[GM_PHASE_VERIFY] == 2 && times.seconds[GM_PHASE_FROM_DEVICE] == 1,
+           "but not that of a copy by an I/O thread");
     until_failure = 1;
     tap_ok(gm_slot_add_times(&setup, &slot, &times) == GM_EDEVICE, "a failing timer is reported");
     gm_error_clear();
@@ -219,6 +259,7 @@ int main(void)
     test_failures();
     test_buffers();
     test_copy();
+    test_copy_back();
     test_stages();
     test_times();
     return tap_done();

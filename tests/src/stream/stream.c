@@ -80,8 +80,9 @@ static int nothing(void *context, const gm_piece *piece, const gm_slot_memory *s
     return fails(context, piece, GM_STAGE_FROM_DEVICE);
 }
 
-static int check(void *context, const gm_piece *piece, const void *host)
+static int check(void *context, const gm_piece *piece, gm_range all, const void *host)
 {
+    (void)all;
     state *s = context;
     s->writes++;
     for (int i = 0; i < BYTES / 4; i++)

@@ -33,6 +33,7 @@ typedef struct ring {
     gm_device *device;
     gm_stream *stream;
     int64_t moved;
+    gm_phase_times times; /* of the last run */
 } ring;
 
 static void progress(void *context, int64_t bytes)
@@ -40,7 +41,8 @@ static void progress(void *context, int64_t bytes)
     *(int64_t *)context += bytes;
 }
 
-static int open_ring(ring *r, int depth, int threads, int buffer)
+/* out: bytes of host memory of a slot, where threads have buffers. */
+static int open_ring(ring *r, int depth, int threads, int buffer, int out)
 {
     *r = (ring){0};
     int status = gm_device_late.open(0, 1, &r->device);
@@ -49,7 +51,7 @@ static int open_ring(ring *r, int depth, int threads, int buffer)
                              .piece = BYTES,
                              .depth = depth,
                              .buffer = buffer,
-                             .out = BYTES,
+                             .out = out,
                              .threads = threads,
                              .progress = progress,
                              .progress_context = &r->moved};
@@ -64,12 +66,12 @@ static void close_ring(ring *r)
 
 static int run(ring *r, operation *o)
 {
-    gm_phase_times times = {0};
     gm_program program = program_of(o);
     if (open_operation(o, r->device))
         abort();
     r->moved = 0;
-    int status = gm_stream_run(r->stream, &program, &times);
+    r->times = (gm_phase_times){0};
+    int status = gm_stream_run(r->stream, &program, &r->times);
     o->moved = r->moved;
     close_operation(o);
     return status;
@@ -83,7 +85,7 @@ static void test_all_through(void)
         for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
             for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++) {
                 ring r;
-                int status = open_ring(&r, depths[d], threads[t], buffers[b]), complete = !status;
+                int status = open_ring(&r, depths[d], threads[t], buffers[b], BYTES), complete = !status;
                 for (int kind = 0; kind <= KINDS && !status; kind += KINDS / 2) { /* several runs of one ring */
                     operation o = {.in_turn = kind, .has_buffers = buffers[b] > 0};
                     status = run(&r, &o);
@@ -96,19 +98,44 @@ static void test_all_through(void)
             }
 }
 
+/* The ring copies from the device: where threads have buffers, these threads do, part by part; and slots have no host
+ * memory if nothing else needs it. */
+static void test_way_back(void)
+{
+    static const int depths[] = {1, 4}, threads[] = {1, 2, 5}, buffers[] = {0, 16, 200, 4 * BYTES};
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
+            for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++)
+                for (int all = 0; all <= 1; all++) { /* kinds of pieces: all, or those without host memory */
+                    ring r;
+                    int status = open_ring(&r, depths[d], threads[t], buffers[b], all * BYTES), complete = !status;
+                    const double *seconds = r.times.seconds;
+                    for (int turn = 0; turn < 2 && !status; turn++) {
+                        operation o = {.in_turn = !all, .has_buffers = buffers[b] > 0, .by_ring = 1};
+                        status = run(&r, &o);
+                        complete = complete && is_complete(&o) && seconds[GM_PHASE_TO_DEVICE] > 0 &&
+                                   seconds[GM_PHASE_FROM_DEVICE] > 0 && seconds[GM_PHASE_WRITE] > 0;
+                    }
+                    close_ring(&r);
+                    tap_ok(status == GM_OK && complete,
+                           "%s written, %d slots, %d threads, buffers of %d bytes: every part once and in its place",
+                           all ? "pieces of all kinds" : "all pieces", depths[d], threads[t], buffers[b]);
+                }
+}
+
 /* A failed run has completed its sends and receives, and the next run of the same ring succeeds. */
 static void test_failure(const char *what, operation o, int code, int depth, int threads)
 {
     ring r;
     int buffer = depth % 2 * 128;
     o.has_buffers = buffer > 0;
-    int before = cancels, status = open_ring(&r, depth, threads, buffer), exchanged = 0, again = GM_EINTERNAL,
+    int before = cancels, status = open_ring(&r, depth, threads, buffer, BYTES), exchanged = 0, again = GM_EINTERNAL,
         complete = 0;
     if (!status) {
         status = run(&r, &o);
         exchanged = has_exchanged_all(&o) && cancels == before + (code != GM_EPEER);
         gm_error_clear();
-        operation second = {.has_buffers = buffer > 0};
+        operation second = {.has_buffers = buffer > 0, .by_ring = o.by_ring};
         again = run(&r, &second);
         complete = is_complete(&second);
     }
@@ -140,6 +167,10 @@ static void test_failures(void)
             operation o = {.fail_stage = stages[i].stage, .fail_at = at};
             test_failure(stages[i].name, o, GM_EINPUT, 1 + (int)(5 * turn + 3 * i) % 17, 1 + (int)(2 * turn + i) % 7);
         }
+    for (int at = 0; at < PIECES; at += KINDS) {
+        operation o = {.fail_stage = GM_STAGE_WRITE, .fail_at = at, .in_turn = at / KINDS / 2 % 2, .by_ring = 1};
+        test_failure("the write of what the ring copied", o, GM_EINPUT, 1 + at / KINDS, 1 + at / KINDS % 5);
+    }
     for (int calls = 1; calls < 400; calls += 37) {
         until_cancelled = calls;
         test_failure("another rank", (operation){.in_turn = 0}, GM_EPEER, 1 + calls % 9, 1 + calls % 5);
@@ -153,9 +184,9 @@ static void test_device(void)
 {
     for (int call = 1; call < 1500; call = call < 70 ? call + 3 : call + 97) {
         ring r;
-        operation o = {.has_buffers = call % 2};
+        operation o = {.has_buffers = call % 2, .by_ring = call / 2 % 2};
         gm_late_fail_at(call);
-        int status = open_ring(&r, 4, 3, call % 2 * 128), opened = !status;
+        int status = open_ring(&r, 4, 3, call % 2 * 128, BYTES), opened = !status;
         if (opened) {
             gm_late_fail_at(call > 2 * PANELS ? call : 2 * PANELS); /* not the events of the program itself */
             status = run(&r, &o);
@@ -177,8 +208,9 @@ static void test_signal(void)
     raise(SIGUSR2);
     for (int depth = 1; depth < 9; depth += 3) {
         ring r;
-        operation o = {.in_turn = 0};
-        int status = open_ring(&r, depth, 3, 0);
+        operation o = {.by_ring = 1};
+        int status = open_ring(&r, depth, 3, depth % 2 * 128, BYTES);
+        o.has_buffers = depth % 2;
         if (!status)
             status = run(&r, &o);
         close_ring(&r);
@@ -192,6 +224,7 @@ int main(int argc, char **argv)
     (void)argv;
     gm_late_complete_early(argc > 1); /* with an argument: planted races, which the sanitizer must report */
     test_all_through();
+    test_way_back();
     gm_stop_set_peers(cancelled);
     if (argc == 1) {
         test_failures();
