@@ -58,6 +58,28 @@ static void check(const char *words, const char *datasets)
     }
 }
 
+/* With buffers slots take no host memory for what is only written: eight of 2 MiB fit a cap of 4 MiB. Plans only, as
+ * the device's memory is the host's. */
+static void test_memory(void)
+{
+    static const char *const operations[] = {"flip %s/s.h5 --axis 0", "transpose %s/s.h5 --axes 0,1",
+                                             "normalize %s/s.h5", "normalize %s/s.h5 --method zscore --per frame"};
+    device_memory = INT64_C(512) << 20;
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        char words[256];
+        int status[2];
+        snprintf(words, sizeof words, operations[i], folder);
+        for (int with = 0; with < 2; with++)
+            status[with] = command_run_all(&ranks, use_slow_device,
+                                           "%s -o %s/small.h5 --plan --threads 3 --piece 2M --depth 8 --host-memory 4M "
+                                           "--buffer %s",
+                                           words, folder, with ? "64K" : "0");
+        tap_ok(status[0] == GM_EDEVICE && status[1] == GM_OK,
+               "%s: little host memory is enough with buffers (code %d), not without (code %d)", words, status[1],
+               status[0]);
+    }
+}
+
 int main(void)
 {
     char words[512];
@@ -106,6 +128,8 @@ int main(void)
             snprintf(words, sizeof words, cases[i].words, folder);
             check(words, cases[i].datasets);
         }
+    if (!status && ranks.size == 1)
+        test_memory();
     snprintf(words, sizeof words, "rm -r %s", folder);
     int code = tap_done();
     if (ranks.rank == 0 && system(words))
