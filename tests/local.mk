@@ -205,6 +205,8 @@ tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchan
 	$(CC) $(GM_CFLAGS) $(AM_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/src/exchange/fake_nccl.c
 
 command_sources = tests/src/command.c tests/src/command.h
+failing_sources = tests/src/failing_device.c tests/src/failing_device.h tests/src/slow_device.c tests/src/slow_device.h \
+	$(command_sources)
 links_sources = tests/src/exchange/links.c tests/src/exchange/links.h tests/src/slow_device.c tests/src/slow_device.h
 
 # Every program but src/gpumem-run is of the tests.
@@ -311,7 +313,7 @@ tests_src_start_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
 tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(failing_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

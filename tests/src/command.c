@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,4 +46,17 @@ int command_run_all(const gm_ranks *ranks, command_setup *setup, const char *for
     dup2(out, 1);
     close(out);
     return status;
+}
+
+int command_same_data(const char *a, const char *b, size_t bytes)
+{
+    char *x = malloc(bytes), *y = malloc(bytes);
+    int fa = open(a, O_RDONLY), fb = open(b, O_RDONLY);
+    int same = fa >= 0 && fb >= 0 && pread(fa, x, bytes, 4096) == (ssize_t)bytes &&
+               pread(fb, y, bytes, 4096) == (ssize_t)bytes && memcmp(x, y, bytes) == 0;
+    close(fa);
+    close(fb);
+    free(x);
+    free(y);
+    return same;
 }

@@ -12,4 +12,7 @@ typedef void command_setup(gm_job *job);
  */
 int command_run_all(const gm_ranks *ranks, command_setup *setup, const char *format, ...) GM_PRINTF(3, 4);
 
+/* Do two outputs, each of one dataset of this size, have the same elements? Large data begin at byte 4096. */
+int command_same_data(const char *a, const char *b, size_t bytes);
+
 #endif

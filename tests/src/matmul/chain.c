@@ -7,11 +7,10 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "tests/src/command.h"
+#include "tests/src/failing_device.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,96 +32,13 @@ static void choose_device(gm_job *job)
     gm_memory_set_cap(GM_DEVICE, device_memory);
 }
 
-/* A device on which something goes wrong, on one rank, at the call of some number. */
-static gm_device_ops failing;
-static const gm_device_ops *working;
-static gm_product failing_product;
-enum { FOLD, COPY_IN, COPY_OUT, PRODUCT, EVENT_RECORD, FINISH, CALLS };
-static const char *const names[CALLS] = {"fold", "copy in", "copy out", "product", "event", "finish"};
-static int victim, struck_call, calls_left, stops;
-
-static int is_struck(int call)
-{
-    if (ranks.rank != victim || call != struck_call || calls_left-- != 0)
-        return 0;
-    if (stops)
-        raise(SIGTERM);
-    return !stops;
-}
-
-static int fail(void)
-{
-    return gm_fail(GM_EDEVICE, "planted failure");
-}
-
-static int failing_fold(gm_queue *queue, const gm_fold_call *call)
-{
-    return is_struck(FOLD) ? fail() : working->fold(queue, call);
-}
-
-static int failing_copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
-                           size_t width, int64_t rows)
-{
-    return is_struck(COPY_IN) ? fail() : working->copy_in(queue, dst, dst_pitch, src, src_pitch, width, rows);
-}
-
-static int failing_copy_out(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
-                            size_t width, int64_t rows)
-{
-    return is_struck(COPY_OUT) ? fail() : working->copy_out(queue, dst, dst_pitch, src, src_pitch, width, rows);
-}
-
-static int failing_record(gm_event *event, gm_queue *queue)
-{
-    return is_struck(EVENT_RECORD) ? fail() : working->event_record(event, queue);
-}
-
-static int failing_finish(gm_queue *queue, const gm_finish_call *call)
-{
-    return is_struck(FINISH) ? fail() : working->finish(queue, call);
-}
-
-static int failing_multiply(gm_queue *queue, const gm_product_call *call)
-{
-    return is_struck(PRODUCT) ? fail() : working->product(NULL, GM_PRECISION_FP32)->run(queue, call);
-}
-
-static const gm_product *give_product(gm_device *device, gm_precision precision)
-{
-    failing_product = *working->product(device, precision);
-    failing_product.run = failing_multiply;
-    return &failing_product;
-}
-
 static void choose_failing(gm_job *job)
 {
     choose_device(job);
-    working = job->ops;
-    failing = *job->ops;
-    failing.fold = failing_fold;
-    failing.copy_in = failing_copy_in;
-    failing.copy_out = failing_copy_out;
-    failing.event_record = failing_record;
-    failing.finish = failing_finish;
-    failing.product = give_product;
-    job->ops = &failing;
+    job->ops = failing_device_ops(job->ops);
 }
 
 /* --- The same bits --- */
-
-/* Are the elements of C the same? Large data begin at byte 4096. */
-static int same_data(const char *a, const char *b, size_t bytes)
-{
-    char *x = malloc(bytes), *y = malloc(bytes);
-    int fa = open(a, O_RDONLY), fb = open(b, O_RDONLY);
-    int same = fa >= 0 && fb >= 0 && pread(fa, x, bytes, 4096) == (ssize_t)bytes &&
-               pread(fb, y, bytes, 4096) == (ssize_t)bytes && memcmp(x, y, bytes) == 0;
-    close(fa);
-    close(fb);
-    free(x);
-    free(y);
-    return same;
-}
 
 /* The options of products, the bytes of C, and the device memory in which it takes several blocks. */
 static const struct {
@@ -156,7 +72,7 @@ static void test_bits(void)
                 device_memory = memory[way];
                 int made = command_run_all(&ranks, choose_device, "matmul %s -o f.h5 --grid %s %s", products[i].options,
                                            grids[g], how);
-                int good = !made && (ranks.rank > 0 || same_data("e.h5", "f.h5", (size_t)products[i].bytes));
+                int good = !made && (ranks.rank > 0 || command_same_data("e.h5", "f.h5", (size_t)products[i].bytes));
                 gm_error error;
                 gm_error_get(&error);
                 if (!good)
@@ -175,19 +91,20 @@ static void test_bits(void)
 static int ends(const char *grid, int code, int64_t *struck)
 {
     double from = gm_clock();
-    int number = calls_left;
+    int number = failing.left;
     int status = command_run_all(&ranks, choose_failing,
                                  "matmul in.h5 -o g.h5 --no-sync --threads 2 --piece 50000 --grid %s --device-memory "
                                  "%lld",
                                  grid, (long long)(device_memory ? device_memory : 1 << 30));
     double took = gm_clock() - from;
-    *struck = ranks.rank == victim && calls_left < 0;
+    *struck = ranks.rank == failing.victim && failing.left < 0;
     gm_sum_all(struck);
     int good = status == (*struck ? code : GM_OK) && took < 20;
     if (ranks.rank == 0)
         good &= unlink("g.h5") == (*struck ? -1 : 0);
     if (!good)
-        tap_diag("%s, rank %d, %s %d: status %d after %.1f s", grid, victim, names[struck_call], number, status, took);
+        tap_diag("%s, rank %d, %s %d: status %d after %.1f s", grid, failing.victim, failing_names[failing.call],
+                 number, status, took);
     gm_error_clear();
     gm_memory_set_cap(GM_DEVICE, INT64_MAX);
     return good;
@@ -197,34 +114,32 @@ static void test_failures(void)
 {
     static const int64_t memory[] = {0, 1 << 30, 2 << 20};
     int struck = 0, good = 0, runs = 0;
-    for (int call = 0; call < CALLS; call++)
-        for (victim = 0; victim < RANKS; victim++)
+    for (int call = 0; call < FAILING_CALLS; call++)
+        for (failing.victim = 0; failing.victim < RANKS; failing.victim++)
             for (int way = 0; way < 3; way++)
                 for (int number = way; number < 40; number = 3 * number + 5, runs++) {
                     int64_t is_struck;
                     device_memory = memory[way];
-                    struck_call = call;
-                    calls_left = number;
+                    failing.call = call;
+                    failing.left = number;
                     good += ends("1x1x4", GM_EDEVICE, &is_struck);
                     struck += is_struck > 0;
                 }
-    struck_call = CALLS;
+    failing.call = FAILING_CALLS;
     tap_ok(good == runs && struck > runs / 3, "calls that fail: %d of %d runs end in order, %d of them failed", good,
            runs, struck);
     device_memory = 0;
     int made = command_run_all(&ranks, NULL, "matmul in.h5 -o f.h5 --force --no-sync --grid 1x1x4") == GM_OK;
     command_run_all(&ranks, NULL, "matmul in.h5 -o e.h5 --force --no-sync --grid 1x1x1");
-    tap_ok(made && (ranks.rank > 0 || same_data("e.h5", "f.h5", (size_t)4 * M * N)), "and the next product is right");
+    tap_ok(made && (ranks.rank > 0 || command_same_data("e.h5", "f.h5", (size_t)4 * M * N)),
+           "and the next product is right");
 }
 
 /* A signal in the middle, on one rank; it stays, so that nothing follows. */
 static void test_signal(void)
 {
     device_memory = 2 << 20;
-    victim = 2;
-    struck_call = FOLD;
-    calls_left = 3;
-    stops = 1;
+    failing = (failing_plan){.rank = ranks.rank, .victim = 2, .call = FAILING_FOLD, .left = 3, .stops = 1};
     int64_t struck;
     int good = ends("1x1x4", GM_ESTOPPED, &struck);
     tap_ok(good && struck, "a signal to one rank ends all");
@@ -237,6 +152,7 @@ int main(void)
     if (gm_ranks_start_all(&ranks) || ranks.size != RANKS)
         return 1;
     gm_log_setup(0, GM_QUIET);
+    failing.rank = ranks.rank;
     int status = ranks.rank == 0 && !mkdtemp(folder) ? gm_fail(GM_EOUTPUT, "no folder") : GM_OK;
     if (gm_agree_all(&ranks, status) || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
         return 1;
