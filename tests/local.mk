@@ -91,6 +91,7 @@ GM_TESTS_HEAVY = \
 	tests/src/exchange/nccl.np3 \
 	tests/src/matmul/fault \
 	tests/src/matmul/repair.np3 \
+	tests/src/matmul/share.np4 \
 	tests/src/matmul/staged \
 	tests/src/reduce/staged \
 	tests/base/statistics \
@@ -314,6 +315,9 @@ tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
 tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(failing_sources)
+tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part
+tests_src_matmul_share_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_share_np4_SOURCES = tests/src/matmul/share.c $(failing_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -12,8 +12,7 @@
  * rank, a signal included, is news to all ranks (gm_cancel()), and ends their exchanges; so after a failure the ranks
  * agree (gm_agree_all()), and open exchanges again before the next one: only the staged path goes on without.
  *
- * All of it is between two ranks. A broadcast from one rank to the others of its row or column of a grid would be one
- * more member of the table. */
+ * All of it is between two ranks: what several ranks need goes from one to the next. */
 #ifndef GM_SRC_EXCHANGE_EXCHANGE_H
 #define GM_SRC_EXCHANGE_EXCHANGE_H
 

@@ -10,17 +10,17 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "src/exchange/exchange.h"
+#include "src/matmul/cost.h"
 
 /* NCCL starts in more time than staged exchanges take that are shorter than this. */
 static const double worth_nccl = 2; /* seconds */
 
-/* The path by the time that the largest block of an owner takes; the same on all ranks. */
-static const char *path_of(const gm_matmul *p)
+/* By the time that the exchanges of rank 0 take: no rank has a larger part. */
+const char *gm_matmul_path(const gm_matmul *p)
 {
-    gm_matmul_part first;
-    gm_matmul_plan_part(&p->plan, 0, &first);
-    double bytes = (double)first.rows * (double)first.cols * (double)p->plan.problem.accumulator_bytes;
-    return bytes / p->plan.problem.rates.exchange_near > worth_nccl ? "auto" : gm_path_staged.name;
+    gm_work work;
+    int works = gm_matmul_cost_work(&p->plan, 0, &work);
+    return works && work.received / work.exchange > worth_nccl ? "auto" : gm_path_staged.name;
 }
 
 int gm_matmul_chain_open_all(gm_matmul *p, gm_job *job)
@@ -33,7 +33,7 @@ int gm_matmul_chain_open_all(gm_matmul *p, gm_job *job)
         c->from = gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer + 1);
     if (!p->part.idle && p->part.layer > 0)
         c->to = gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer - 1);
-    return gm_job_open_exchange_all(job, path_of(p), &c->exchange);
+    return gm_job_open_exchange_all(job, gm_matmul_path(p), &c->exchange);
 }
 
 void gm_matmul_chain_close(gm_matmul *p)

@@ -48,6 +48,29 @@ static void set_flow(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_
     w->pieces = (read + w->write) / piece;
 }
 
+static double exchange_rate(const gm_matmul_plan *plan)
+{
+    const gm_rates *rates = &plan->problem.rates;
+    return workers(plan) <= gm_rates_host_ranks(rates) ? rates->exchange_near
+                                                       : fmin(rates->exchange_near, rates->exchange_far);
+}
+
+/* Chunks of panels that other ranks have read, and those that they get: while later ones are read. After the last step
+ * nothing is left to be read. */
+static void set_sharing(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_work *w)
+{
+    for (int matrix = 0; matrix < 2; matrix++) {
+        int64_t received, sent;
+        gm_matmul_plan_exchanged(plan, part, matrix, &received, &sent);
+        w->received += (double)received * (double)plan->problem.operand_bytes;
+        w->sent += (double)sent * (double)plan->problem.operand_bytes;
+    }
+    w->exchange = exchange_rate(plan);
+    w->overlaps = 1;
+    w->pieces += fmax(w->received, w->sent) / (double)plan->piece; /* the ring's thread drives them on */
+    w->wait_s = fmax(w->received, w->sent) / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS);
+}
+
 /* What goes along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The
  * owner, the last of the chain, waits for the layer with the most leaves, and until the first band has come all the
  * way: each rank has a band of its own under way. */
@@ -56,8 +79,7 @@ static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm
     const gm_matmul_problem *p = &plan->problem;
     const gm_rates *rates = &p->rates;
     double bytes = (double)part->rows * (double)part->cols * (double)p->accumulator_bytes;
-    w->exchange = workers(plan) <= gm_rates_host_ranks(rates) ? rates->exchange_near
-                                                              : fmin(rates->exchange_near, rates->exchange_far);
+    w->exchange = exchange_rate(plan);
     w->received = part->layer + 1 < plan->grid[2] ? bytes : 0;
     w->sent = part->layer > 0 ? bytes : 0;
     if (part->leaf0 > 0) /* a leaf and acc are read, acc is written */
@@ -87,6 +109,8 @@ int gm_matmul_cost_work(const void *context, int rank, gm_work *w)
     set_flow(plan, &part, w);
     if (gm_matmul_plan_chains(plan))
         set_chain(plan, &part, w);
+    if (plan->shares)
+        set_sharing(plan, &part, w);
     return 1;
 }
 
@@ -100,7 +124,7 @@ static void estimate_blocks(gm_matmul_plan *plan)
     int64_t half = gm_max(plan->budget.device / 2, 1);
     plan->block_rows = gm_max(part.rows, 1);
     plan->block_cols = gm_max(part.cols, 1);
-    plan->same = p->shared && plan->grid[2] == 1 && p->m <= part.rows + part.cols &&
+    plan->same = p->shared && plan->grid[2] == 1 && p->panels != GM_PANELS_EXCHANGE && p->m <= part.rows + part.cols &&
                  gm_mul_sat(gm_mul_sat(p->m, p->k), p->operand_bytes) <= half;
     int64_t element = gm_mul_sat(p->accumulator_bytes, 1 + gm_matmul_plan_kept_leaves(plan));
     while (gm_mul_sat(gm_mul_sat(plan->block_rows, plan->block_cols), element) > half) {
@@ -110,19 +134,42 @@ static void estimate_blocks(gm_matmul_plan *plan)
         *longer = gm_round_up(*longer / 2, plan->tile);
     }
     plan->band_rows = gm_matmul_plan_band(plan);
+    double kept = (double)plan->block_rows * (double)plan->block_cols * (double)p->accumulator_bytes +
+                  (double)p->k * (double)(part.rows + part.cols) * (double)p->operand_bytes;
+    plan->keep = !plan->budget.unified && plan->grid[2] == 1 && plan->block_rows >= part.rows &&
+                 plan->block_cols >= part.cols && kept <= (double)plan->budget.device;
+    plan->step_leaves = gm_max(gm_ceil_div(plan->leaves, GM_MATMUL_STEPS), 1);
 }
 
-double gm_matmul_cost_seconds(const gm_matmul_plan *plan, int64_t R, int64_t C, int64_t K)
+/* Those of the grid that panels come the one way or the other; INFINITY where they cannot, or are not to. */
+static double seconds_of(const gm_matmul_plan *plan, int64_t R, int64_t C, int64_t K, int shares)
 {
     const gm_rates *rates = &plan->problem.rates;
     gm_matmul_plan trial = *plan;
     gm_work work;
+    if (plan->problem.panels == (shares ? GM_PANELS_READ : GM_PANELS_EXCHANGE))
+        return INFINITY;
+    trial.shares = 0;
     trial.grid[0] = R;
     trial.grid[1] = C;
     trial.grid[2] = K;
     estimate_blocks(&trial);
+    if (shares && gm_matmul_plan_hindrance(&trial))
+        return INFINITY;
+    trial.shares = shares;
     double seconds = gm_work_start_seconds(rates, workers(&trial));
     if (gm_matmul_cost_work(&trial, 0, &work)) /* the owner of the largest part: it waits for all others */
         seconds += gm_work_seconds(&work, rates, gm_rates_crew(rates, workers(&trial)), NULL);
     return seconds;
+}
+
+int gm_matmul_cost_shares(const gm_matmul_plan *plan)
+{
+    const int64_t *g = plan->grid;
+    return seconds_of(plan, g[0], g[1], g[2], 1) < seconds_of(plan, g[0], g[1], g[2], 0);
+}
+
+double gm_matmul_cost_seconds(const gm_matmul_plan *plan, int64_t R, int64_t C, int64_t K)
+{
+    return fmin(seconds_of(plan, R, C, K, 0), seconds_of(plan, R, C, K, 1));
 }

@@ -206,6 +206,8 @@ static int compute_kind(gm_matmul *p, const gm_piece *piece, const gm_slot_memor
         return multiply(p, piece, queue);
     case GM_PIECE_PROBE:
         return gm_matmul_probe(p, piece, queue);
+    case GM_PIECE_SHARE:
+        return gm_matmul_share(p, piece);
     case GM_PIECE_FOLD:
         return fold(p, piece, queue);
     case GM_PIECE_FOLD_SUMS:
@@ -272,5 +274,9 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
     if (gm_matmul_plan_chains(&p->plan) && !p->part.idle) {
         program->await_turn = gm_matmul_chain_await;
         program->abandon = gm_matmul_chain_abandon;
+    }
+    if (p->plan.shares && !p->part.idle) {
+        program->await_turn = gm_matmul_share_await;
+        program->abandon = gm_matmul_share_abandon;
     }
 }

@@ -9,6 +9,7 @@
  *   strips.c   rectangles cut into strips that fit a slot
  *   device.c   the stages of a piece: panels, products, results
  *   chain.c    what goes from layer to layer, to be folded
+ *   share.c    chunks of panels that go around the ranks of a row or a column of the grid
  *   memory.c   the memory of a rank: panels, sums, vectors
  *   probe.c    the check's products with vectors, on the device
  *   check.c    the verdict of the check
@@ -133,6 +134,7 @@ int gm_matmul_repair(gm_matmul *product, gm_phase_times *times);
 typedef enum gm_piece_kind {
     GM_PIECE_BEGIN,    /* of a block: clears the sums */
     GM_PIECE_LOAD,     /* file -> panel */
+    GM_PIECE_SHARE,    /* when the panels up to piece.leaf are whole: the leaves that follow may be exchanged */
     GM_PIECE_PROBE,    /* the check's share of some leaves */
     GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf that is kept apart */
     GM_PIECE_FOLD,     /* the leaves that are kept apart, to a band of acc that the layer before has folded */
@@ -168,6 +170,8 @@ typedef struct gm_cursor {
     int64_t blocks; /* that have begun */
     gm_matmul_block block;
     int64_t leaf0, leaf1; /* of the step that is loaded, or was last */
+    int64_t whole;        /* the leaf up to which the panels hold what other ranks have read as well */
+    int64_t own;          /* the leaf up to which they will, when what is under way has been exchanged */
     int64_t done;         /* the leaf up to which the block is multiplied */
     int64_t loads, step;  /* steps loaded and multiplied, counted over all blocks: they pick the panels */
     int64_t products;     /* MULTIPLY pieces, counted over all blocks */
@@ -188,6 +192,18 @@ typedef struct gm_chain {
     double begun, seconds;
     gm_event *folded; /* the item that goes next; at the start of a block: the memory that receives is free */
 } gm_chain;
+
+/* --- Panels that are shared --- */
+
+/* The exchanges of a rank with the others of its row and its column of the grid. */
+typedef struct gm_sharing {
+    struct gm_exchange *exchange; /* NULL: the plan does not share */
+    int64_t whole, own; /* leaves: up to which the panels are whole; up to which the rank's own chunks are in */
+    int64_t turn;       /* of the exchanges of the step that begins at `whole`: under way, or the next one */
+    int is_under_way;
+    double begun, seconds;
+    gm_event *loaded; /* the own chunks up to `own` */
+} gm_sharing;
 
 /* --- One rank's product --- */
 
@@ -226,6 +242,7 @@ struct gm_matmul {
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
     gm_chain chain;
+    gm_sharing sharing;
     gm_verdict verdict;
     int is_repair;    /* of a tile */
     int64_t products; /* MULTIPLY pieces that the device was given */
@@ -250,6 +267,18 @@ void gm_matmul_chain_close(gm_matmul *product);
  * the same order: also those that a rank has left when it fails. */
 int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_chain_abandon(void *context, int status);
+
+/* The path for the exchanges of a plan, as gm_job_open_exchange_all() takes it: the same on all ranks. */
+const char *gm_matmul_path(const gm_matmul *product);
+
+/* The same of a product whose plan shares panels: open and close; await_turn, which also drives the exchanges on while
+ * other pieces have their turn; abandon; the compute stage of a SHARE piece. All ranks of the grid make the same
+ * exchanges, in the same order. */
+int gm_matmul_share_open_all(gm_matmul *product, gm_job *job);
+void gm_matmul_share_close(gm_matmul *product);
+int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there);
+void gm_matmul_share_abandon(void *context, int status);
+int gm_matmul_share(gm_matmul *product, const gm_piece *piece);
 
 /* Bytes of an element of a panel. */
 int64_t gm_matmul_operand_bytes(const gm_matmul *product);

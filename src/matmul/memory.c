@@ -118,6 +118,8 @@ int gm_matmul_allocate(gm_matmul *p, gm_pool *pool)
         p->kept = gm_pool_device(pool, gm_mul_sat(p->part.leaf1 - p->part.leaf0, rows * p->ldacc), accumulator);
     if (gm_matmul_plan_chains(plan))
         p->chain.folded = gm_pool_event(pool);
+    if (plan->shares)
+        p->sharing.loaded = gm_pool_event(pool);
     if (p->part.layer == 0)
         p->band = gm_pool_device(pool, gm_min(plan->band_rows, p->part.rows) * cols,
                                  (size_t)plan->problem.file_bytes_c);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* "RxCxK" */
 static int read_grid(const char *text, int64_t *grid)
@@ -25,6 +26,16 @@ static int read_grid(const char *text, int64_t *grid)
     grid[1] = c;
     grid[2] = k;
     return GM_OK;
+}
+
+static gm_panels panels_of(const char *text)
+{
+    static const char *const words[] = {
+        [GM_PANELS_AUTO] = "auto", [GM_PANELS_READ] = "read", [GM_PANELS_EXCHANGE] = "exchange"};
+    int way = GM_PANELS_EXCHANGE;
+    while (way > GM_PANELS_AUTO && strcmp(text, words[way]) != 0)
+        way--;
+    return (gm_panels)way;
 }
 
 /* The problem of the plan: that of the first rank, for all ranks. */
@@ -48,6 +59,9 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .wants_tiles = product->wants_tiles,
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
         .verifies = c->verify,
+        .by_rows = {!c->transpose[GM_A], c->transpose[GM_B]},
+        .row_unit = {gm_dataset_row_unit(&c->operand[GM_A]), gm_dataset_row_unit(&c->operand[GM_B])},
+        .panels = panels_of(job->options->panels),
         .ranks = job->ranks->size,
     };
     return read_grid(job->options->grid, problem->grid);
@@ -97,11 +111,11 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
 static json_t *plan_json(const gm_run *run)
 {
     const gm_matmul_plan *p = &((const gm_matmul *)run->own)->plan;
-    return json_pack("{s:[III], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "grid", (json_int_t)p->grid[0],
+    return json_pack("{s:[III], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s}", "grid", (json_int_t)p->grid[0],
                      (json_int_t)p->grid[1], (json_int_t)p->grid[2], "tile", (json_int_t)p->tile, "leaf",
                      (json_int_t)p->leaf, "leaves", (json_int_t)p->leaves, "block_rows", (json_int_t)p->block_rows,
                      "block_columns", (json_int_t)p->block_cols, "band_rows", (json_int_t)p->band_rows, "step_leaves",
-                     (json_int_t)p->step_leaves, "keep", p->keep);
+                     (json_int_t)p->step_leaves, "keep", p->keep, "panels", p->shares ? "exchange" : "read");
 }
 
 static void print_plan(const gm_run *run)
@@ -121,6 +135,8 @@ static void print_plan(const gm_run *run)
            p->same   ? ", A = B kept whole"
            : p->keep ? ", A and B kept"
                      : "");
+    if (p->grid[0] * p->grid[1] > 1)
+        printf("panels          %s\n", p->shares ? "shared: read once, and exchanged" : "read by each rank");
 }
 
 static void print_share(const gm_run *run, int rank)
@@ -163,6 +179,7 @@ static int prepare(gm_run *run)
 static void release(gm_run *run)
 {
     gm_matmul_chain_close(run->own);
+    gm_matmul_share_close(run->own);
 }
 
 /* --- The check --- */
@@ -267,11 +284,13 @@ static int run_all(gm_run *run)
               (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
               (long long)p->plan.block_cols);
     int status = gm_matmul_chain_open_all(p, run->job);
+    if (!status)
+        status = gm_matmul_share_open_all(p, run->job);
     if (status)
         return status;
     gm_matmul_program(p, &program);
     status = gm_stream_run(run->stream, &program, &report->times);
-    report->times.seconds[GM_PHASE_EXCHANGE] += p->chain.seconds;
+    report->times.seconds[GM_PHASE_EXCHANGE] += p->chain.seconds + p->sharing.seconds;
     if (!status)
         status = gm_matmul_repair(p, &report->times);
     status = gm_job_agree_all(run->job, status);

@@ -85,6 +85,89 @@ int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *
     return part->idle ? 0 : gm_ceil_div(part->rows, plan->block_rows) * gm_ceil_div(part->cols, plan->block_cols);
 }
 
+const char *gm_matmul_plan_hindrance(const gm_matmul_plan *plan)
+{
+    gm_matmul_part last;
+    int64_t in_layer = plan->grid[0] * plan->grid[1];
+    gm_matmul_plan_part(plan, (int)(in_layer * plan->grid[2]) - 1, &last);
+    if (in_layer == 1)
+        return "one rank of a layer does all the work";
+    if (plan->grid[2] > 1)
+        return "layers of k exchange the sums of C instead";
+    if (plan->leaves == 0)
+        return "there is nothing to multiply";
+    if (last.idle)
+        return "some ranks of the grid have no tile of C";
+    if (plan->budget.unified)
+        return "the processor reads a panel where it uses it";
+    if (plan->same)
+        return "A and B are the same data, of which each rank keeps the whole";
+    return plan->keep ? NULL : "a rank has too little memory to keep its rows of A and its columns of B";
+}
+
+gm_matmul_circle gm_matmul_plan_circle(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix)
+{
+    int64_t R = plan->grid[0], C = plan->grid[1], row = part->owner / C, col = part->owner % C;
+    if (!plan->shares)
+        return (gm_matmul_circle){.size = 1, .first = part->owner};
+    return matrix ? (gm_matmul_circle){.size = R, .index = row, .first = col, .stride = C}
+                  : (gm_matmul_circle){.size = C, .index = col, .first = row * C, .stride = 1};
+}
+
+/* Share `index` of [begin, begin + count): even, and with borders at multiples of unit where each share has one. The
+ * first ones are the larger ones. */
+static gm_range share_of(int64_t begin, int64_t count, int64_t unit, int64_t shares, int64_t index)
+{
+    gm_range r = gm_range_split(count, 1, shares, index);
+    if (unit <= 1 || count / shares < unit)
+        return (gm_range){begin + r.begin, begin + r.end};
+    return (gm_range){index ? gm_round_up(begin + r.begin, unit) : begin,
+                      index + 1 < shares ? gm_round_up(begin + r.end, unit) : begin + count};
+}
+
+gm_matmul_span gm_matmul_plan_chunk(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t index,
+                                    int64_t leaf0, int64_t leaf1)
+{
+    const gm_matmul_problem *p = &plan->problem;
+    gm_matmul_span s = {.outer0 = matrix ? part->col0 : part->row0,
+                        .outer = matrix ? part->cols : part->rows,
+                        .k0 = gm_matmul_plan_depth(plan, 0, leaf0),
+                        .depth = gm_matmul_plan_depth(plan, leaf0, leaf1)};
+    int64_t *begin = p->by_rows[matrix] ? &s.outer0 : &s.k0, *count = p->by_rows[matrix] ? &s.outer : &s.depth;
+    int64_t size = gm_matmul_plan_circle(plan, part, matrix).size;
+    gm_range own = share_of(*begin, *count, p->row_unit[matrix], size, index);
+    *begin = own.begin;
+    *count = gm_range_length(own);
+    return s;
+}
+
+/* Elements that member `index` of a circle reads. */
+static int64_t chunk_elements(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t index)
+{
+    int64_t sum = 0;
+    for (int64_t leaf = part->leaf0, end; leaf < part->leaf1; leaf = end) {
+        end = gm_matmul_plan_step_end(plan, part, leaf);
+        gm_matmul_span s = gm_matmul_plan_chunk(plan, part, matrix, index, leaf, end);
+        sum += s.outer * s.depth;
+    }
+    return sum;
+}
+
+static int64_t own_elements(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix)
+{
+    return chunk_elements(plan, part, matrix, gm_matmul_plan_circle(plan, part, matrix).index);
+}
+
+void gm_matmul_plan_exchanged(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t *received,
+                              int64_t *sent)
+{
+    gm_matmul_circle c = gm_matmul_plan_circle(plan, part, matrix);
+    int64_t all = (matrix ? part->cols : part->rows) * gm_matmul_plan_depth(plan, part->leaf0, part->leaf1);
+    *received = all - chunk_elements(plan, part, matrix, c.index);
+    *sent = all -
+            chunk_elements(plan, part, matrix, (c.index + 1) % c.size); /* the next one has read that one itself */
+}
+
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     const gm_matmul_problem *p = &plan->problem;
@@ -94,6 +177,8 @@ int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_pa
     if (plan->same)
         return p->m * p->k * p->file_bytes_a + c0;
     int64_t depth = gm_matmul_plan_depth(plan, part->leaf0, part->leaf1);
+    if (plan->shares)
+        return own_elements(plan, part, 0) * p->file_bytes_a + own_elements(plan, part, 1) * p->file_bytes_b + c0;
     return part->rows * depth * p->file_bytes_a * gm_ceil_div(part->cols, plan->block_cols) +
            part->cols * depth * p->file_bytes_b * gm_ceil_div(part->rows, plan->block_rows) + c0;
 }

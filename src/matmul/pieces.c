@@ -6,7 +6,8 @@
 
 /* The walk of one rank. For each block of its part of C, BEGIN, then
  *
- *   steps: LOAD A and LOAD B of a step; PROBE and MULTIPLY of a step that is loaded
+ *   steps: LOAD A and LOAD B of a step, of shared panels the rank's own chunks, and SHARE; PROBE and MULTIPLY of a step
+ * whose panels are whole
  *   bands of the owner, for the leaves that are left: PROBE; then M0 F0 M1 R0 F1 M2 R1 F2 ..., M being MULTIPLY of a
  * band, F its FINISH and R its RESULT, so that the device multiplies the next band while one is copied out and written;
  * VERDICT
@@ -24,6 +25,7 @@ enum {
     AT_BEGIN,
     AT_FLOW,
     AT_LOAD,
+    AT_SHARE,
     AT_PROBE,
     AT_MULTIPLY,
     AT_PROBE_REST,
@@ -46,20 +48,27 @@ static void set_load(gm_matmul *p, int matrix)
 {
     const gm_matmul_case *product = p->c;
     gm_cursor *c = &p->cursor;
-    int64_t k0 = gm_matmul_k(p, c->leaf0), depth = gm_matmul_k(p, c->leaf1) - k0;
-    int64_t outer0 = matrix == GM_A ? c->block.row0 : c->block.col0,
-            outer = matrix == GM_A ? c->block.rows : c->block.cols;
+    int64_t outer0 = matrix == GM_A ? c->block.row0 : c->block.col0;
+    gm_matmul_span s = {.outer0 = outer0,
+                        .outer = matrix == GM_A ? c->block.rows : c->block.cols,
+                        .k0 = gm_matmul_k(p, c->leaf0),
+                        .depth = gm_matmul_k(p, c->leaf1) - gm_matmul_k(p, c->leaf0)};
+    if (p->plan.shares)
+        s = gm_matmul_plan_chunk(&p->plan, &p->part, matrix, gm_matmul_plan_circle(&p->plan, &p->part, matrix).index,
+                                 c->leaf0, c->leaf1);
     int64_t element = (int64_t)gm_dtype_size(product->operand[matrix].type);
     int outer_is_row = (matrix == GM_A) != product->transpose[matrix];
     c->matrix = matrix;
     if (p->plan.same)
         gm_strips_set(&c->strips, 0, product->stored_rows[GM_A], 0, product->stored_cols[GM_A], element, p->plan.piece);
     else if (outer_is_row)
-        gm_strips_set(&c->strips, outer0, outer, k0, depth, element, p->plan.piece);
+        gm_strips_set(&c->strips, s.outer0, s.outer, s.k0, s.depth, element, p->plan.piece);
     else
-        gm_strips_set(&c->strips, k0, depth, outer0, outer, element, p->plan.piece);
-    if (p->plan.keep && !p->plan.same)
-        *(outer_is_row ? &c->strips.at_col : &c->strips.at_row) = k0 - gm_matmul_k(p, p->part.leaf0);
+        gm_strips_set(&c->strips, s.k0, s.depth, s.outer0, s.outer, element, p->plan.piece);
+    if (p->plan.keep && !p->plan.same) {
+        *(outer_is_row ? &c->strips.at_row : &c->strips.at_col) = s.outer0 - outer0;
+        *(outer_is_row ? &c->strips.at_col : &c->strips.at_row) = s.k0 - gm_matmul_k(p, p->part.leaf0);
+    }
     const gm_dataset *d = &product->operand[matrix];
     gm_strips_align(&c->strips, gm_dataset_row_unit(d), gm_dataset_col_unit(d), element, p->plan.piece);
 }
@@ -84,7 +93,7 @@ static int at_begin(gm_matmul *p, gm_piece *piece)
         return 0;
     }
     c->block = gm_matmul_plan_block(&p->plan, &p->part, c->blocks++);
-    c->leaf0 = c->leaf1 = c->done = p->part.leaf0;
+    c->leaf0 = c->leaf1 = c->whole = c->own = c->done = p->part.leaf0;
     c->stage = AT_FLOW;
     piece->verifies = 1;
     return of_block(c, piece, GM_PIECE_BEGIN, GM_STAGE_COMPUTE);
@@ -111,16 +120,16 @@ static int wants_product(const gm_matmul *p)
     return p->job->ops->event_done(p->multiplied[p->cursor.products % GM_AHEAD], &done) || done;
 }
 
-/* Is the next step that is loaded to be multiplied as a whole, and now? */
+/* Is the next step whose panels are whole to be multiplied as a whole, and now? */
 static int is_due(const gm_matmul *p)
 {
     const gm_cursor *c = &p->cursor;
-    if (c->done == c->leaf1)
+    if (c->done == c->whole)
         return 0;
     if (!bands_multiply(p))
         return 1;
     if (p->plan.keep)
-        return c->leaf1 < p->part.leaf1 && wants_product(p);
+        return c->whole < p->part.leaf1 && wants_product(p);
     int needs_panel = c->loads == c->step + p->plan.buffers; /* for the next step to be loaded */
     return gm_matmul_plan_step_end(&p->plan, &p->part, c->done) < p->part.leaf1 &&
            (needs_panel || c->leaf1 == p->part.leaf1 || wants_product(p));
@@ -138,6 +147,8 @@ static int at_flow(gm_matmul *p, gm_piece *piece)
         c->loads++;
         set_load(p, GM_A);
         c->stage = AT_LOAD;
+    } else if (c->whole < c->leaf1) {
+        c->stage = AT_SHARE;
     } else {
         enter_bands(p);
     }
@@ -159,8 +170,24 @@ static int at_load(gm_matmul *p, gm_piece *piece)
     if (c->matrix == GM_A && !p->plan.same)
         set_load(p, GM_B);
     else
-        c->stage = AT_FLOW;
+        c->stage = AT_SHARE;
     return 0;
+}
+
+/* When the last step is loaded there are two of them: for the step before, and for that one. */
+static int at_share(gm_matmul *p, gm_piece *piece)
+{
+    gm_cursor *c = &p->cursor;
+    c->stage = AT_FLOW;
+    if (!p->plan.shares) {
+        c->whole = c->leaf1;
+        return 0;
+    }
+    of_block(c, piece, GM_PIECE_SHARE, GM_STAGE_COMPUTE);
+    piece->leaf = c->whole = c->own;
+    piece->leaves = c->leaf1 - c->own;
+    c->own = c->leaf1;
+    return 1;
 }
 
 /* A piece about leaves [leaf, leaf1) of the panels of the next step to be multiplied; at_col: where they begin in the
@@ -335,10 +362,19 @@ static int at_verdict(gm_matmul *p, gm_piece *piece)
 int gm_matmul_next(void *context, gm_piece *piece, int *more)
 {
     static int (*const stages[])(gm_matmul *, gm_piece *) = {
-        [AT_BEGIN] = at_begin,         [AT_FLOW] = at_flow,         [AT_LOAD] = at_load,
-        [AT_PROBE] = at_probe,         [AT_MULTIPLY] = at_multiply, [AT_PROBE_REST] = at_probe_rest,
-        [AT_BAND] = at_band,           [AT_RESULT] = at_result,     [AT_FINISH] = at_finish,
-        [AT_FOLD_SUMS] = at_fold_sums, [AT_VERDICT] = at_verdict,   [AT_PASS] = at_pass,
+        [AT_BEGIN] = at_begin,
+        [AT_FLOW] = at_flow,
+        [AT_LOAD] = at_load,
+        [AT_SHARE] = at_share,
+        [AT_PROBE] = at_probe,
+        [AT_MULTIPLY] = at_multiply,
+        [AT_PROBE_REST] = at_probe_rest,
+        [AT_BAND] = at_band,
+        [AT_RESULT] = at_result,
+        [AT_FINISH] = at_finish,
+        [AT_FOLD_SUMS] = at_fold_sums,
+        [AT_VERDICT] = at_verdict,
+        [AT_PASS] = at_pass,
     };
     gm_matmul *p = context;
     *more = 1;

@@ -11,7 +11,6 @@
 #include <string.h>
 
 enum {
-    STEPS_WANTED = 12, /* of a block, so that reading and computing overlap */
     STEPS_ON_HOST = 1, /* on the processor, where each step brings all of acc through its caches once more */
     SLOT_UNIT = 256,   /* bytes */
     SUMS_PER_ROW = 6,  /* float64 values per row or column of a block that the check of the product holds */
@@ -121,7 +120,7 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
 static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
-    int64_t probe = gm_matmul_plan_chains(plan) ? GM_PROBE_LEAST : 0;
+    int64_t probe = gm_matmul_plan_chains(plan) || plan->shares ? GM_PROBE_LEAST : 0;
     int64_t staged = probe && !plan->budget.unified ? GM_STAGED_PINNED : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
     int64_t slot = slot_bytes(plan);
@@ -152,12 +151,17 @@ static int try_keep(gm_matmul_plan *plan, const gm_matmul_part *part)
     plan->buffers = 1;
     plan->block_rows = part->rows;
     plan->block_cols = part->cols;
-    plan->same = p->shared && plan->grid[2] == 1 && p->m <= part->rows + part->cols;
+    plan->same = p->shared && plan->grid[2] == 1 && p->m <= part->rows + part->cols &&
+                 p->panels != GM_PANELS_EXCHANGE;
     plan->step_leaves = gm_max(leaves, 1);
     if (plan->same && fits(plan, part))
         return 1;
     plan->same = 0;
-    plan->step_leaves = gm_max(gm_ceil_div(leaves, STEPS_WANTED), 1);
+    plan->step_leaves = gm_max(gm_ceil_div(leaves, GM_MATMUL_STEPS), 1);
+    plan->shares = gm_matmul_cost_shares(plan);
+    if (plan->shares && fits(plan, part))
+        return 1;
+    plan->shares = 0; /* that takes some memory more */
     if (!plan->budget.unified && fits(plan, part))
         return 1;
     plan->keep = 0;
@@ -184,7 +188,7 @@ static int64_t most_leaves(gm_matmul_plan *plan, const gm_matmul_part *part, int
 static int choose_block(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t leaves = part->leaf1 - part->leaf0,
-            wanted = gm_max(gm_ceil_div(leaves, plan->budget.unified ? STEPS_ON_HOST : STEPS_WANTED), 1);
+            wanted = gm_max(gm_ceil_div(leaves, plan->budget.unified ? STEPS_ON_HOST : GM_MATMUL_STEPS), 1);
     int64_t rows = gm_max(gm_ceil_div(part->rows, plan->tile), 1),
             cols = gm_max(gm_ceil_div(part->cols, plan->tile), 1);
     for (;;) {
@@ -256,6 +260,14 @@ static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const 
     return status || !plan->ring.buffer || plan->keep ? status : choose_with(plan, part, &in_turn, need);
 }
 
+static int fail_unshared(const gm_matmul_plan *plan)
+{
+    const char *reason = gm_matmul_plan_hindrance(plan);
+    return gm_fail(GM_EUSAGE, "--panels exchange: not with the grid %lldx%lldx%lld: %s", (long long)plan->grid[0],
+                   (long long)plan->grid[1], (long long)plan->grid[2],
+                   reason ? reason : "a rank has too little memory for the exchange");
+}
+
 static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
                 int64_t most_layers, gm_matmul_plan *plan, gm_ring_budget *need)
 {
@@ -271,7 +283,10 @@ static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, 
     largest_part(plan, &part);
     if (part.rows == 0 || part.cols == 0)
         part.rows = part.cols = 0;
-    return choose_sizes(plan, &part, request, need);
+    status = choose_sizes(plan, &part, request, need);
+    if (!status && problem->panels == GM_PANELS_EXCHANGE && !plan->shares)
+        return fail_unshared(plan);
+    return status;
 }
 
 /* Layers take memory that one of them does without. */

@@ -6,6 +6,8 @@
  * part of C that fit the device, and for each block in steps over its leaves: step = the panels of A and B for some
  * leaves. The last leaves of a block are walked through band by band, a band being some rows of tiles, so that the
  * result of one leaves while the next is computed.
+ *   Ranks in a row of the grid need the same rows of A, those in a column the same columns of B: each reads them, or
+ * each reads a chunk of them and the chunks go from device to device.
  *   With several layers each of them multiplies its leaves at once. The layers are a chain in the order of their
  * leaves: band by band, a layer folds its own leaves to what the layer before it has folded, and passes that on.
  */
@@ -22,6 +24,16 @@
 /* Side of the part of C that a block of threads computes (TILE in kernels/matmul/matmul_cuda_fp32.cu). */
 enum { GM_MATMUL_UNIT = 128 };
 
+/* Steps of a block, so that reading and computing overlap. */
+enum { GM_MATMUL_STEPS = 12 };
+
+/* How panels that several ranks need come to them. */
+typedef enum gm_panels {
+    GM_PANELS_AUTO,    /* the faster way */
+    GM_PANELS_READ,    /* each rank reads them */
+    GM_PANELS_EXCHANGE /* each part is read by one rank, and exchanged */
+} gm_panels;
+
 /* The problem to be planned. */
 typedef struct gm_matmul_problem {
     int64_t m, n, k;
@@ -33,6 +45,9 @@ typedef struct gm_matmul_problem {
     int wants_tiles;         /* as the device's product does: a tile of accumulators for each thread */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
     int verifies;            /* C is checked */
+    int by_rows[2];          /* of A, B: rows in the file are rows of op(A) or columns of op(B); otherwise they are k */
+    int64_t row_unit[2];     /* the same: gm_dataset_row_unit(); 0: as 1 */
+    gm_panels panels;        /* asked for */
     int ranks;
     int64_t grid[3]; /* asked for; 0: to be chosen, by the rates */
     gm_rates rates;
@@ -49,6 +64,7 @@ typedef struct gm_matmul_plan {
     int buffers;        /* panels of A and B in flight: 1 or 2 */
     int keep;           /* one panel of A and one of B hold all leaves of the part, which is one block */
     int same;           /* kept, and A = B: one panel holds the whole of it */
+    int shares;         /* kept; ranks of a row or a column of the grid read a chunk each, and exchange them */
     int64_t tile_count; /* for a product that wants them */
     int64_t piece;      /* bytes */
 } gm_matmul_plan;
@@ -70,7 +86,8 @@ typedef struct gm_matmul_block {
 } gm_matmul_block;
 
 /* Makes the plan. request: --piece, --depth and the readers. Pure. Returns GM_EUSAGE for a grid of more ranks than
- * there are; GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
+ * there are, and where panels cannot be exchanged as asked; GM_EDEVICE, without a message, and the budget that it
+ * needs, when this one does not do. */
 int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *budget, const gm_ring_request *request,
                         gm_matmul_plan *plan, gm_ring_budget *need);
 
@@ -100,6 +117,31 @@ int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_
 
 /* Rows of the bands of a block: whole tiles, some waves of the device where bands are multiplied. */
 int64_t gm_matmul_plan_band(const gm_matmul_plan *plan);
+
+/* Why ranks cannot exchange panels by this plan, whose grid and sizes are set; NULL if they can. */
+const char *gm_matmul_plan_hindrance(const gm_matmul_plan *plan);
+
+/* The ranks that need the same panels of A (matrix 0: a row of the grid) or of B (1: a column), in their order; the
+ * rank alone where the plan does not share. */
+typedef struct gm_matmul_circle {
+    int64_t size, index;   /* of ranks; of the part's own */
+    int64_t first, stride; /* rank of the first; from one to the next */
+} gm_matmul_circle;
+gm_matmul_circle gm_matmul_plan_circle(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix);
+
+/* A rectangle of op(A) or op(B): outer counts rows of op(A), columns of op(B). */
+typedef struct gm_matmul_span {
+    int64_t outer0, outer, k0, depth;
+} gm_matmul_span;
+
+/* What member `index` of that circle reads of the panels of leaves [leaf0, leaf1), a step: some rows of the file, so
+ * that runs in the file stay as long as they are. May be empty. All members together: the part's panel, once. */
+gm_matmul_span gm_matmul_plan_chunk(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t index,
+                                    int64_t leaf0, int64_t leaf1);
+
+/* Elements that a part of a plan that shares receives from the other members of a circle, and sends to them. */
+void gm_matmul_plan_exchanged(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t *received,
+                              int64_t *sent);
 
 /* Bytes that a part reads from A, B and C0, and the number of its blocks. */
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part);

@@ -16,7 +16,7 @@ static gm_matmul_part part_of(const gm_matmul *p, const gm_tile *tile)
 }
 
 /* A run of that part in the memory of the rank's own: a block holds a tile, and its panels as many leaves as before. No
- * other layer takes part. */
+ * other rank takes part. */
 static int compute_again(gm_matmul *p, const gm_tile *tile, gm_phase_times *times)
 {
     const gm_matmul whole = *p;
@@ -27,6 +27,7 @@ static int compute_again(gm_matmul *p, const gm_tile *tile, gm_phase_times *time
     p->plan.step_leaves = gm_min(p->plan.step_leaves, gm_matmul_plan_panel_leaves(&whole.plan, &whole.part));
     p->plan.keep &= p->plan.grid[2] == 1; /* the panels of a layer have its own leaves */
     p->plan.grid[2] = 1;
+    p->plan.shares = 0;
     p->cursor = (gm_cursor){0};
     p->products = 0;
     p->is_repair = 1;

@@ -35,22 +35,28 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_pha
         [GM_PHASE_WRITE] = w->write / write_rate,
         [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device,
     };
-    double moved = fmax(w->received, w->sent), exchange = (moved > 0 ? moved / w->exchange : 0) + w->wait_s;
+    double moved = fmax(w->received, w->sent), exchange = moved > 0 ? moved / w->exchange : 0;
+    double meanwhile = w->overlaps ? exchange : 0;
     double compute = seconds[GM_PHASE_COMPUTE] + seconds[GM_PHASE_VERIFY], main_thread = w->pieces * r->piece_s, sum;
     if (r->unified) {
-        sum = main_thread;
+        sum = main_thread + meanwhile;
         for (int i = 0; i < GM_PHASES; i++)
             sum += seconds[i];
     } else {
-        double stages[] = {seconds[GM_PHASE_READ],        seconds[GM_PHASE_TO_DEVICE], compute,
-                           seconds[GM_PHASE_FROM_DEVICE], seconds[GM_PHASE_WRITE],     main_thread};
+        double stages[] = {seconds[GM_PHASE_READ],
+                           seconds[GM_PHASE_TO_DEVICE],
+                           compute,
+                           seconds[GM_PHASE_FROM_DEVICE],
+                           seconds[GM_PHASE_WRITE],
+                           main_thread,
+                           meanwhile};
         sum = overlapped(stages, sizeof stages / sizeof *stages) + w->first_read * (1 / read_rate + 1 / in_rate) +
               w->last_out * (1 / write_rate + 1 / out_rate);
     }
-    seconds[GM_PHASE_EXCHANGE] = exchange;
+    seconds[GM_PHASE_EXCHANGE] = exchange + w->wait_s;
     for (int i = 0; phases && i < GM_PHASES; i++)
         phases->seconds[i] += w->times * seconds[i];
-    return sum + exchange; /* a rank receives when its own part is done */
+    return sum + w->wait_s + exchange - meanwhile; /* else a rank receives when its own part is done */
 }
 
 double gm_work_start_seconds(const gm_rates *rates, int working)

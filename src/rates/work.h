@@ -2,7 +2,8 @@
  *
  * In a pass through the ring, reading, copying, computing and writing overlap on a device of its own: the pass takes as
  * long as the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one
- * to the file. Where the processor computes they share its cores: the pass takes their sum. */
+ * to the file. Where the processor computes they share its cores: the pass takes their sum. An exchange with other
+ * ranks comes after all of them, or goes on meanwhile. */
 #ifndef GM_SRC_RATES_WORK_H
 #define GM_SRC_RATES_WORK_H
 
@@ -17,6 +18,7 @@ typedef struct gm_work {
     double verify;               /* of the device, read by the check */
     double received, sent;       /* from other ranks, to them */
     double exchange;             /* bytes/s of each, as both are under way at once */
+    int overlaps;                /* the exchange goes on while the pass does; otherwise after it */
     double wait_s;               /* seconds in which it waits for other ranks, in addition to the exchange */
     double first_read, last_out; /* of the first piece; that are left to copy and write after the last computation */
     double pieces;               /* a number */

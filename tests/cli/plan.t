@@ -66,8 +66,26 @@ def make():
     gm.write("many.h5", i=rng.integers(0, 24, 200))
 
 
+def panels():
+    """Ranks of a grid share what they read where that is asked for, on a GPU; elsewhere the reason is named."""
+    words = f"matmul ab.h5 -o out.h5 --force --no-sync --grid 2x1x1 --report r.json --device {device}"
+    ran = gm.run(words + " --panels read", 2)
+    read = json.load(open("r.json"))
+    gm.ok(ran.code == 0 and read["plan"]["panels"] == "read" and read["bytes_read"] == 4 * 700 * (300 + 2 * 290), f"{device}: panels are read by each rank", ran)
+    ran = gm.run(words + " --panels read --plan", 2)
+    gm.ok(ran.code == 0 and "panels          read by each rank\n" in ran.out, f"{device}: and --plan says so", ran)
+    ran = gm.run(words + " --panels exchange", 2)
+    if device == "cpu":
+        gm.ok(ran.code == 2 and "--panels exchange: not with the grid 2x1x1: the processor" in ran.err, f"{device}: the processor does not exchange them", ran)
+    else:
+        shared = json.load(open("r.json"))
+        gm.ok(ran.code == 0 and shared["plan"]["panels"] == "exchange" and shared["bytes_read"] == 4 * 700 * (300 + 290) and not faults_of(shared, False),
+              f"{device}: or read once, and exchanged", ran)
+
+
 make()
 for device in gm.devices():
+    panels()
     for job in JOBS:
         for count in (1, 3):
             runs(*job, count)

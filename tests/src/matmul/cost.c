@@ -29,6 +29,8 @@ static gm_rates with_nvlink(gm_rates rates)
     return rates;
 }
 
+static gm_panels panels; /* that are asked for */
+
 static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, const gm_rates *rates)
 {
     return (gm_matmul_problem){.m = m,
@@ -43,6 +45,8 @@ static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, const gm_rates
                                .max_tile = 256,
                                .multiprocessors = 132,
                                .verifies = 1,
+                               .by_rows = {1, 0},
+                               .panels = panels,
                                .ranks = rates->ranks,
                                .rates = *rates};
 }
@@ -122,10 +126,60 @@ static void test_storage(void)
     rates.read_rank = rates.read_host = 1e9;
     int64_t whole[] = {1, 1, 1}, square[] = {2, 2, 1}, layers[] = {1, 1, 4};
     double one = expected(8192, 8192, 65536, whole, rates).seconds;
+    panels = GM_PANELS_READ;
     double four = expected(8192, 8192, 65536, square, rates).seconds;
+    panels = GM_PANELS_AUTO;
     double deep = expected(8192, 8192, 65536, layers, rates).seconds;
     tap_ok(four > 1.9 * one, "2x2x1 reads all twice: %.2f s, one rank %.2f s", four, one);
     tap_ok(deep < 1.1 * one, "1x1x4 reads all once: %.2f s", deep);
+}
+
+static gm_matmul_plan plan_of(int64_t m, int64_t n, int64_t k, const int64_t *grid, gm_rates rates)
+{
+    gm_matmul_problem p = problem(m, n, k, &rates);
+    gm_matmul_plan plan;
+    memcpy(p.grid, grid, sizeof p.grid);
+    make(&p, &plan);
+    return plan;
+}
+
+/* Panels are exchanged where storage is slower than that. */
+static void test_sharing(void)
+{
+    static const int64_t whole[] = {1, 1, 1};
+    static const int64_t grids[][3] = {{2, 2, 1}, {4, 1, 1}, {1, 4, 1}, {2, 1, 1}, {1, 1, 4}, {1, 1, 1}};
+    static const int64_t sizes[][3] = {{8192, 8192, 65536}, {65536, 65536, 65536}, {8192, 8192, 8192}};
+    int cached = 0, cold = 0, faster = 1, runs = 0;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int g = 0; g < 4; g++, runs++) {
+            gm_rates rates = h200(4, 1);
+            cached += plan_of(sizes[s][0], sizes[s][1], sizes[s][2], grids[g], rates).shares;
+            rates.read_rank = rates.read_host = 1e9;
+            cold += plan_of(sizes[s][0], sizes[s][1], sizes[s][2], grids[g], rates).shares;
+            double shared = expected(sizes[s][0], sizes[s][1], sizes[s][2], grids[g], rates).seconds;
+            panels = GM_PANELS_READ;
+            faster &= shared < expected(sizes[s][0], sizes[s][1], sizes[s][2], grids[g], rates).seconds;
+            panels = GM_PANELS_AUTO;
+        }
+    tap_ok(cached == 0, "what is in the page cache is read by each rank (%d of %d plans exchange it)", cached, runs);
+    tap_ok(cold == runs && faster, "slow storage is read once: %d of %d plans", cold, runs);
+    gm_rates slow = h200(4, 1), far = h200(4, 2);
+    slow.read_rank = slow.read_host = 1e9;
+    far.read_rank = far.read_host = 1.5e9;
+    far.exchange_far = 1e8;
+    tap_ok(!plan_of(8192, 8192, 65536, grids[4], slow).shares && !plan_of(8192, 8192, 65536, grids[5], slow).shares,
+           "layers and a rank alone have nothing to exchange");
+    tap_ok(!plan_of(8192, 8192, 65536, grids[0], far).shares, "nor have hosts with slow links");
+    double one = expected(8192, 8192, 65536, whole, slow).seconds;
+    double four = expected(8192, 8192, 65536, grids[0], with_nvlink(slow)).seconds;
+    tap_ok(four < 1.1 * one, "2x2x1 reads all once: %.2f s, one rank %.2f s", four, one);
+    gm_matmul_problem p = problem(8192, 8192, 65536, &slow);
+    gm_matmul_plan plan;
+    p.panels = GM_PANELS_EXCHANGE;
+    p.rates = h200(4, 1);
+    make(&p, &plan);
+    tap_ok(plan.shares && plan.grid[2] == 1, "where it is to be exchanged, the grid is one that can: %lldx%lldx%lld",
+           (long long)plan.grid[0], (long long)plan.grid[1], (long long)plan.grid[2]);
 }
 
 static void test_never_slower(void)
@@ -219,6 +273,12 @@ static void test_bytes(void)
     e = expected(1024, 3072, 8192, columns, rates);
     tap_ok(e.working == 3 && e.all.read == 4.0 * 8192 * (3 * 1024 + 3072) && e.rank.read == 4.0 * 8192 * 2048,
            "three ranks of columns read A three times, and the fourth nothing");
+    panels = GM_PANELS_EXCHANGE;
+    e = expected(1024, 3072, 8192, columns, rates);
+    tap_ok(e.all.read == 4.0 * 8192 * (1024 + 3072) && e.all.received == e.all.sent &&
+               e.all.received == 2 * 4.0 * 8192 * 1024,
+           "or once, and each of them receives two thirds of it");
+    panels = GM_PANELS_AUTO;
 }
 
 int main(void)
@@ -226,6 +286,7 @@ int main(void)
     test_choice();
     test_deep();
     test_storage();
+    test_sharing();
     test_never_slower();
     test_monotone();
     test_measured();

@@ -6,6 +6,7 @@
 #include "base/status.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Rates that make parts for all ranks worth while. */
 static gm_rates rates_of(int ranks)
@@ -208,6 +209,97 @@ static void test_chain(void)
            "layers that do not fit are not chosen");
 }
 
+/* Do the chunks of all members of all circles cover the panels of their parts once, at units of rows? */
+static int chunks_cover(const gm_matmul_plan *plan)
+{
+    int good = 1, ranks = (int)(plan->grid[0] * plan->grid[1]);
+    int64_t read = 0, received = 0, sent = 0, unit = plan->problem.row_unit[0];
+    for (int rank = 0; rank < ranks; rank++) {
+        gm_matmul_part part;
+        gm_matmul_plan_part(plan, rank, &part);
+        read += gm_matmul_plan_bytes_read(plan, &part);
+        for (int matrix = 0; matrix < 2; matrix++) {
+            gm_matmul_circle c = gm_matmul_plan_circle(plan, &part, matrix);
+            int64_t in, out;
+            good &= c.size == plan->grid[!matrix] && c.first + c.index * c.stride == rank;
+            gm_matmul_plan_exchanged(plan, &part, matrix, &in, &out);
+            received += in;
+            sent += out;
+            for (int64_t leaf = 0, end; leaf < plan->leaves; leaf = end) {
+                int64_t outer0 = matrix ? part.col0 : part.row0, outer = matrix ? part.cols : part.rows;
+                end = gm_matmul_plan_step_end(plan, &part, leaf);
+                int64_t k0 = leaf * plan->leaf, depth = gm_matmul_plan_depth(plan, leaf, end);
+                int64_t *next = plan->problem.by_rows[matrix] ? &outer0 : &k0;
+                int64_t *left = plan->problem.by_rows[matrix] ? &outer : &depth;
+                int fits_unit = unit <= 1 || *left / c.size < unit;
+                for (int64_t i = 0; i < c.size; i++) {
+                    gm_matmul_span s = gm_matmul_plan_chunk(plan, &part, matrix, i, leaf, end);
+                    int64_t count = plan->problem.by_rows[matrix] ? s.outer : s.depth;
+                    good &= s.outer0 == outer0 && s.k0 == k0 && count >= 0;
+                    good &= fits_unit || i == 0 || *next % unit == 0;
+                    *next += count;
+                    *left -= count;
+                }
+                good &= *left == 0;
+            }
+        }
+    }
+    const gm_matmul_problem *p = &plan->problem;
+    return good && read == 4 * p->k * (p->m + p->n) && received == sent &&
+           received == p->k * (p->m * (plan->grid[1] - 1) + p->n * (plan->grid[0] - 1));
+}
+
+/* Panels that are exchanged: chunks, memory, refusals. */
+static void test_sharing(void)
+{
+    int good = 1, plans = 0, alike = 1;
+    gm_ring_budget need;
+    gm_matmul_plan plan;
+    for (int64_t R = 1; R <= 5; R++)
+        for (int64_t C = 1; C <= 5 && R * C <= 12; C++)
+            for (int turned = 0; turned < 4 && R * C > 1; turned++, plans++) {
+                gm_matmul_problem p = problem(1900 + 100 * turned, 1500, 7001, 12);
+                p.panels = GM_PANELS_EXCHANGE;
+                p.by_rows[0] = turned & 1;
+                p.by_rows[1] = turned >> 1;
+                p.row_unit[0] = p.row_unit[1] = turned == 2 ? 100 : turned;
+                memcpy(p.grid, (int64_t[]){R, C, 1}, sizeof p.grid);
+                good &= make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.shares && plan.keep &&
+                        chunks_cover(&plan);
+                good &= plan.ring.host_bytes >= 32 << 20 && plan.ring.host_bytes <= INT64_C(1) << 30;
+                for (int rank = 0; rank < R * C; rank++) {
+                    gm_matmul_part part;
+                    gm_matmul_plan_part(&plan, rank, &part);
+                    alike &= gm_matmul_plan_step_end(&plan, &part, 0) == 1 &&
+                             gm_matmul_plan_step_end(&plan, &part, 1) == gm_min(1 + plan.step_leaves, plan.leaves);
+                }
+            }
+    tap_ok(good, "chunks cover each panel once, and all is read once (%d plans)", plans);
+    tap_ok(alike, "all ranks have the same steps");
+    gm_matmul_problem p = problem(3000, 2500, 7000, 4);
+    memcpy(p.grid, (int64_t[]){2, 2, 1}, sizeof p.grid);
+    p.rates.read_rank = p.rates.read_host = 1e8;
+    p.rates.unified = 0;
+    int shared = make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.shares;
+    int little = make_within(&p, INT64_C(60) << 20, 0, &plan, &need) == GM_OK && !plan.shares;
+    int on_host = make_within(&p, INT64_C(1) << 30, 1, &plan, &need) == GM_OK && !plan.shares;
+    tap_ok(shared && little && on_host, "slow storage is shared, but not with little memory or on the processor");
+    gm_ring_budget budget = {.host = INT64_C(30) << 20, .device = INT64_C(1) << 30, .threads = 2};
+    gm_ring_request request = {0};
+    int kept = gm_matmul_plan_make(&p, &budget, &request, &plan, &need) == GM_OK && plan.keep && !plan.shares;
+    p.panels = GM_PANELS_EXCHANGE;
+    tap_ok(kept && gm_matmul_plan_make(&p, &budget, &request, &plan, &need) == GM_EUSAGE,
+           "nor without pinned memory; asked for, that is an error");
+    gm_error_clear();
+    p.shared = 1;
+    p.m = p.n = 3000;
+    tap_ok(make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.shares && !plan.same,
+           "A = B is exchanged where that is asked for");
+    p.panels = GM_PANELS_AUTO;
+    tap_ok(make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.same && !plan.shares,
+           "and otherwise kept whole");
+}
+
 static void test_refusal(void)
 {
     static const int64_t sizes[][3] = {{5000, 3000, 20000}, {0, 3000, 20000}, {100, 100, 100}, {300000, 70000, 5}};
@@ -250,6 +342,7 @@ int main(void)
     test_same_cut();
     test_bands();
     test_chain();
+    test_sharing();
     test_refusal();
     test_leaf();
     return tap_done();

@@ -1,0 +1,128 @@
+/* Panels that are read once: the ranks of a row of the grid need the same rows of A, those of a column the same columns
+ * of B. Each of them reads a chunk of a step, and the chunks go around the circle of these ranks: in each exchange a
+ * rank sends the chunk that it has received last, at first its own, to the next rank, and receives one from the rank
+ * before. So a circle of n ranks takes n - 1 exchanges for each step, first that of the row, then that of the column,
+ * and all ranks of the grid make the same ones, in the same order, also with empty chunks.
+ *
+ * A chunk is a rectangle of the panel, where it stays. The exchanges of a step go on while the strips of the next step
+ * are read and the device multiplies the steps before: the SHARE piece behind the strips of a step waits for the step
+ * before, and releases its own. */
+#include "src/matmul/matmul.h"
+
+#include "base/clock.h"
+#include "src/exchange/exchange.h"
+
+int gm_matmul_share_open_all(gm_matmul *p, gm_job *job)
+{
+    p->sharing.whole = p->sharing.own = p->part.leaf0;
+    return p->plan.shares ? gm_job_open_exchange_all(job, gm_matmul_path(p), &p->sharing.exchange) : GM_OK;
+}
+
+void gm_matmul_share_close(gm_matmul *p)
+{
+    gm_exchange_close(p->sharing.exchange);
+    p->sharing.exchange = NULL;
+}
+
+/* Exchanges of a step. */
+static int64_t turns_of(const gm_matmul *p)
+{
+    return p->plan.grid[1] - 1 + p->plan.grid[0] - 1;
+}
+
+/* The chunk of a member of a circle, as the step has it that is exchanged, for the rank that it comes from or goes to.
+ */
+static gm_exchange_region region_of(gm_matmul *p, int matrix, const gm_matmul_circle *circle, int64_t member,
+                                    int64_t peer)
+{
+    int64_t leaf = p->sharing.whole, end = gm_matmul_plan_step_end(&p->plan, &p->part, leaf);
+    int64_t outer0 = matrix == GM_A ? p->part.row0 : p->part.col0;
+    gm_matmul_span s = gm_matmul_plan_chunk(&p->plan, &p->part, matrix, (member + circle->size) % circle->size, leaf,
+                                            end);
+    int64_t element = gm_matmul_operand_bytes(p), by_rows = p->plan.problem.by_rows[matrix];
+    return (gm_exchange_region){
+        .peer = (int)(circle->first + (peer + circle->size) % circle->size * circle->stride),
+        .memory = gm_matmul_panel_at(p, 0, matrix, s.outer0 - outer0, s.k0 - gm_matmul_k(p, p->part.leaf0)),
+        .pitch = (size_t)(gm_matmul_panel(p, 0, matrix)->ld * element),
+        .width = (size_t)((by_rows ? s.depth : s.outer) * element),
+        .rows = by_rows ? s.outer : s.depth};
+}
+
+static void begin(gm_matmul *p, int status)
+{
+    gm_sharing *s = &p->sharing;
+    int64_t in_row = p->plan.grid[1] - 1;
+    int matrix = s->turn < in_row ? GM_A : GM_B;
+    int64_t round = matrix == GM_A ? s->turn : s->turn - in_row;
+    gm_matmul_circle c = gm_matmul_plan_circle(&p->plan, &p->part, matrix);
+    gm_exchange_region send = region_of(p, matrix, &c, c.index - round, c.index + 1);
+    gm_exchange_region receive = region_of(p, matrix, &c, c.index - round - 1, c.index - 1);
+    s->begun = gm_clock();
+    s->is_under_way = 1;
+    gm_exchange_begin(s->exchange, &send, &receive, s->loaded, status);
+}
+
+/* Waits, unless gm_exchange_advance() has said that the exchange is done. */
+static int end(gm_matmul *p)
+{
+    gm_sharing *s = &p->sharing;
+    int status = gm_exchange_end(s->exchange);
+    s->seconds += gm_clock() - s->begun;
+    s->is_under_way = 0;
+    if (++s->turn == turns_of(p)) {
+        s->turn = 0;
+        s->whole = gm_matmul_plan_step_end(&p->plan, &p->part, s->whole);
+    }
+    return status;
+}
+
+/* Exchanges what there is, without waiting. */
+static int drive(gm_matmul *p)
+{
+    gm_sharing *s = &p->sharing;
+    int status = GM_OK;
+    while (s->whole < s->own && !status) {
+        if (!s->is_under_way)
+            begin(p, GM_OK);
+        if (!gm_exchange_advance(s->exchange))
+            return GM_OK;
+        status = end(p);
+    }
+    return status;
+}
+
+/* The first launch of a kernel loads its code, which may wait for a message of NCCL, and that for a rank that has
+ * failed: the first product goes to the device before the second step is exchanged, unless a piece waits for that. */
+static int is_free(const gm_matmul *p)
+{
+    return p->sharing.whole == p->part.leaf0 || p->products > 0;
+}
+
+int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there)
+{
+    gm_matmul *p = context;
+    int waits = piece->kind == GM_PIECE_SHARE, status = waits || is_free(p) ? drive(p) : GM_OK;
+    *is_there = !waits || p->sharing.whole >= piece->leaf;
+    return status;
+}
+
+/* The strips before the piece have been given to the queue `in`, which knows of those that I/O threads copy. */
+int gm_matmul_share(gm_matmul *p, const gm_piece *piece)
+{
+    int status = p->job->ops->event_record(p->sharing.loaded, gm_stream_in(p->stream));
+    if (status)
+        return status;
+    p->sharing.own = piece->leaf + piece->leaves;
+    return is_free(p) ? drive(p) : GM_OK;
+}
+
+void gm_matmul_share_abandon(void *context, int status)
+{
+    gm_matmul *p = context;
+    if (p->sharing.is_under_way)
+        end(p);
+    while (p->sharing.whole < p->part.leaf1) {
+        begin(p, status);
+        end(p);
+    }
+}
