@@ -123,9 +123,14 @@ static const struct {
     const char *name, *options;
     int64_t device_memory;
 } ways[] = {
-    {"processor, rows", "--grid 3x1x1", 0},   {"processor, columns", "--grid 1x3x1", 0},
-    {"processor, layers", "--grid 1x1x3", 0}, {"kept", "--grid 1x3x1", INT64_C(1) << 30},
-    {"blocks", "--grid 3x1x1", 1 << 20},      {"layers in blocks", "--grid 1x1x3", 2 << 20},
+    {"processor, rows", "--grid 3x1x1", 0},
+    {"processor, columns", "--grid 1x3x1", 0},
+    {"processor, layers", "--grid 1x1x3", 0},
+    {"kept", "--grid 1x3x1", INT64_C(1) << 30},
+    {"blocks", "--grid 3x1x1", 1 << 20},
+    {"layers in blocks", "--grid 1x1x3", 2 << 20},
+    {"shared rows", "--panels exchange --grid 1x3x1", INT64_C(1) << 30},
+    {"shared columns", "--panels exchange --grid 3x1x1", INT64_C(1) << 30},
 };
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
