@@ -151,8 +151,7 @@ static int try_keep(gm_matmul_plan *plan, const gm_matmul_part *part)
     plan->buffers = 1;
     plan->block_rows = part->rows;
     plan->block_cols = part->cols;
-    plan->same = p->shared && plan->grid[2] == 1 && p->m <= part->rows + part->cols &&
-                 p->panels != GM_PANELS_EXCHANGE;
+    plan->same = p->shared && plan->grid[2] == 1 && p->m <= part->rows + part->cols && p->panels != GM_PANELS_EXCHANGE;
     plan->step_leaves = gm_max(leaves, 1);
     if (plan->same && fits(plan, part))
         return 1;
