@@ -50,8 +50,6 @@ GM_TESTS = \
 	tests/src/exchange/cut \
 	tests/src/exchange/staged.np3 \
 	tests/src/bench/team.np3 \
-	tests/src/buffers \
-	tests/src/buffers.np2 \
 	tests/src/map \
 	tests/src/move/boxes \
 	tests/src/move/gather \
@@ -87,6 +85,8 @@ GM_TESTS_HEAVY = \
 	tests/kernels/reduce/reduce \
 	tests/src/bench/pairs.np3 \
 	tests/src/bench/team.np3 \
+	tests/src/buffers \
+	tests/src/buffers.np2 \
 	tests/src/matmul/chain.np4 \
 	tests/src/exchange/nccl.np3 \
 	tests/src/matmul/fault \
