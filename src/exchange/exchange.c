@@ -1,5 +1,6 @@
 #include "src/exchange/exchange.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "src/exchange/probe.h"
 
@@ -13,6 +14,8 @@ struct gm_exchange {
     gm_exchange_setup setup;
     const gm_path *path;
     void *state;
+    int is_under_way;
+    double begun, seconds;
 };
 
 const gm_path *gm_exchange_path(int index)
@@ -104,6 +107,8 @@ int gm_exchange_rate_all(gm_exchange *x, double *rate)
 void gm_exchange_begin(gm_exchange *x, const gm_exchange_region *send, const gm_exchange_region *receive,
                        gm_event *after, int status)
 {
+    x->begun = gm_clock();
+    x->is_under_way = 1;
     x->path->begin(x->state, send, receive, after, status);
 }
 
@@ -119,7 +124,20 @@ void gm_exchange_fail(gm_exchange *x, int status)
 
 int gm_exchange_end(gm_exchange *x)
 {
-    return x->path->end(x->state);
+    int status = x->path->end(x->state);
+    x->seconds += gm_clock() - x->begun;
+    x->is_under_way = 0;
+    return status;
+}
+
+int gm_exchange_is_under_way(const gm_exchange *x)
+{
+    return x->is_under_way;
+}
+
+double gm_exchange_seconds(const gm_exchange *x)
+{
+    return x->seconds;
 }
 
 int gm_exchange_trade(gm_exchange *x, const gm_exchange_region *send, const gm_exchange_region *receive,

@@ -54,6 +54,12 @@ void gm_exchange_fail(gm_exchange *exchange, int status);
  * GM_EINTERNAL if the rank is its own peer. After a failure the contents of what was received are undefined. */
 int gm_exchange_end(gm_exchange *exchange);
 
+/* Is an exchange under way: begun, and not ended? */
+int gm_exchange_is_under_way(const gm_exchange *exchange);
+
+/* Seconds from begin to end of all exchanges so far. */
+double gm_exchange_seconds(const gm_exchange *exchange);
+
 /* Begin and end in one call. */
 int gm_exchange_trade(gm_exchange *exchange, const gm_exchange_region *send, const gm_exchange_region *receive,
                       gm_event *after, int status);

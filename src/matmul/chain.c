@@ -7,39 +7,14 @@
  * ones: those at the ends of the chain receive or send nothing. */
 #include "src/matmul/matmul.h"
 
-#include "base/clock.h"
 #include "base/size.h"
 #include "src/exchange/exchange.h"
-#include "src/matmul/cost.h"
 
-/* NCCL starts in more time than staged exchanges take that are shorter than this. */
-static const double worth_nccl = 2; /* seconds */
-
-/* By the time that the exchanges of rank 0 take: no rank has a larger part. */
-const char *gm_matmul_path(const gm_matmul *p)
+void gm_matmul_chain_begin(gm_matmul *p)
 {
-    gm_work work;
-    int works = gm_matmul_cost_work(&p->plan, 0, &work);
-    return works && work.received / work.exchange > worth_nccl ? "auto" : gm_path_staged.name;
-}
-
-int gm_matmul_chain_open_all(gm_matmul *p, gm_job *job)
-{
-    gm_chain *c = &p->chain;
-    if (!gm_matmul_plan_chains(&p->plan))
-        return GM_OK;
-    c->from = c->to = -1;
-    if (!p->part.idle && p->part.layer + 1 < p->plan.grid[2])
-        c->from = gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer + 1);
-    if (!p->part.idle && p->part.layer > 0)
-        c->to = gm_matmul_plan_partner(&p->plan, &p->part, p->part.layer - 1);
-    return gm_job_open_exchange_all(job, gm_matmul_path(p), &c->exchange);
-}
-
-void gm_matmul_chain_close(gm_matmul *p)
-{
-    gm_exchange_close(p->chain.exchange);
-    p->chain.exchange = NULL;
+    int layer = p->part.layer;
+    p->chain.from = layer + 1 < p->plan.grid[2] ? gm_matmul_plan_partner(&p->plan, &p->part, layer + 1) : -1;
+    p->chain.to = layer > 0 ? gm_matmul_plan_partner(&p->plan, &p->part, layer - 1) : -1;
 }
 
 static int64_t bands_of(const gm_matmul *p, const gm_matmul_block *block)
@@ -76,9 +51,7 @@ static void begin(gm_matmul *p, int status)
     gm_matmul_block block = gm_matmul_plan_block(&p->plan, &p->part, c->block);
     gm_exchange_region send = item_at(p, &block, c->step - 1, c->to, p->sums);
     gm_exchange_region receive = item_at(p, &block, c->step, c->from, p->sums_in);
-    c->begun = gm_clock();
-    c->is_under_way = 1;
-    gm_exchange_begin(c->exchange, &send, &receive, c->folded, status);
+    gm_exchange_begin(p->exchange, &send, &receive, c->folded, status);
 }
 
 /* Waits, unless gm_exchange_advance() has said that the exchange is done. */
@@ -86,9 +59,7 @@ static int end(gm_matmul *p)
 {
     gm_chain *c = &p->chain;
     gm_matmul_block block = gm_matmul_plan_block(&p->plan, &p->part, c->block);
-    int status = gm_exchange_end(c->exchange);
-    c->seconds += gm_clock() - c->begun;
-    c->is_under_way = 0;
+    int status = gm_exchange_end(p->exchange);
     if (c->step++ == items_of(p, &block)) {
         c->step = 0;
         c->block++;
@@ -109,9 +80,9 @@ int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there)
     if (piece->kind != GM_PIECE_FOLD && piece->kind != GM_PIECE_FOLD_SUMS && piece->kind != GM_PIECE_PASS)
         return GM_OK;
     while (!has_passed(c, piece->block, piece->step)) {
-        if (!c->is_under_way)
+        if (!gm_exchange_is_under_way(p->exchange))
             begin(p, GM_OK);
-        *is_there = gm_exchange_advance(c->exchange);
+        *is_there = gm_exchange_advance(p->exchange);
         int status = *is_there ? end(p) : GM_OK;
         if (status || !*is_there)
             return status;
@@ -122,7 +93,7 @@ int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there)
 void gm_matmul_chain_abandon(void *context, int status)
 {
     gm_matmul *p = context;
-    if (p->chain.is_under_way)
+    if (gm_exchange_is_under_way(p->exchange))
         end(p);
     while (p->chain.block < gm_matmul_plan_blocks(&p->plan, &p->part)) {
         begin(p, status);

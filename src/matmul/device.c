@@ -224,7 +224,7 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     gm_matmul *p = context;
     int status = compute_kind(p, piece, slot, queue);
     int marks = piece->kind == GM_PIECE_BEGIN || piece->kind == GM_PIECE_FOLD || piece->kind == GM_PIECE_FOLD_SUMS;
-    return status || !marks || !p->chain.exchange ? status : ops_of(p)->event_record(p->chain.folded, queue);
+    return status || !marks || !p->chain.folded ? status : ops_of(p)->event_record(p->chain.folded, queue);
 }
 
 /* --- From the device --- */
@@ -272,10 +272,12 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
                             .write = write_piece,
                             .done = done};
     if (gm_matmul_plan_chains(&p->plan) && !p->part.idle) {
+        gm_matmul_chain_begin(p);
         program->await_turn = gm_matmul_chain_await;
         program->abandon = gm_matmul_chain_abandon;
     }
     if (p->plan.shares && !p->part.idle) {
+        gm_matmul_share_begin(p);
         program->await_turn = gm_matmul_share_await;
         program->abandon = gm_matmul_share_abandon;
     }

@@ -185,24 +185,18 @@ typedef struct gm_cursor {
 
 /* The exchanges of a rank with the layers before and after its own. */
 typedef struct gm_chain {
-    struct gm_exchange *exchange; /* NULL: the grid has one layer */
     int from, to;        /* ranks: of the layer before, which has the leaves before; of the one after. -1: none */
     int64_t block, step; /* the exchange that is under way, or comes next */
-    int is_under_way;
-    double begun, seconds;
-    gm_event *folded; /* the item that goes next; at the start of a block: the memory that receives is free */
+    gm_event *folded;    /* the item that goes next; at the start of a block: the memory that receives is free */
 } gm_chain;
 
 /* --- Panels that are shared --- */
 
 /* The exchanges of a rank with the others of its row and its column of the grid. */
 typedef struct gm_sharing {
-    struct gm_exchange *exchange; /* NULL: the plan does not share */
     int64_t whole, own; /* leaves: up to which the panels are whole; up to which the rank's own chunks are in */
     int64_t turn;       /* of the exchanges of the step that begins at `whole`: under way, or the next one */
-    int is_under_way;
-    double begun, seconds;
-    gm_event *loaded; /* the own chunks up to `own` */
+    gm_event *loaded;   /* the own chunks up to `own` */
 } gm_sharing;
 
 /* --- One rank's product --- */
@@ -241,6 +235,7 @@ struct gm_matmul {
     double *x, *u;   /* vectors of the block, on the device: [block_cols], [block_rows] */
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
+    struct gm_exchange *exchange;  /* of a chain or of shared panels, never of both; NULL: of neither */
     gm_chain chain;
     gm_sharing sharing;
     gm_verdict verdict;
@@ -258,24 +253,15 @@ void gm_matmul_program(gm_matmul *product, gm_program *program);
 /* Device memory and events for the plan, from a pool. GM_EDEVICE. Not collective. */
 int gm_matmul_allocate(gm_matmul *product, gm_pool *pool);
 
-/* Opens the exchange with other layers, if there are some, on all ranks of the run. The status is agreed: GM_EDEVICE,
- * GM_EMPI. Close is harmless when it was not opened. Collective. */
-int gm_matmul_chain_open_all(gm_matmul *product, gm_job *job);
-void gm_matmul_chain_close(gm_matmul *product);
-
-/* gm_program.await_turn and abandon of a product with several layers. All ranks of a chain make the same exchanges, in
- * the same order: also those that a rank has left when it fails. */
+/* Of a product with several layers, whose exchange is open: the start of a run; gm_program.await_turn and abandon. All
+ * ranks of a chain make the same exchanges, in the same order: also those that a rank has left when it fails. */
+void gm_matmul_chain_begin(gm_matmul *product);
 int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_chain_abandon(void *context, int status);
 
-/* The path for the exchanges of a plan, as gm_job_open_exchange_all() takes it: the same on all ranks. */
-const char *gm_matmul_path(const gm_matmul *product);
-
-/* The same of a product whose plan shares panels: open and close; await_turn, which also drives the exchanges on while
- * other pieces have their turn; abandon; the compute stage of a SHARE piece. All ranks of the grid make the same
- * exchanges, in the same order. */
-int gm_matmul_share_open_all(gm_matmul *product, gm_job *job);
-void gm_matmul_share_close(gm_matmul *product);
+/* The same of a product whose plan shares panels; await_turn also drives the exchanges on while other pieces have their
+ * turn. And the compute stage of a SHARE piece. All ranks of the grid make the same exchanges, in the same order. */
+void gm_matmul_share_begin(gm_matmul *product);
 int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_share_abandon(void *context, int status);
 int gm_matmul_share(gm_matmul *product, const gm_piece *piece);

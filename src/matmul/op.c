@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/size.h"
+#include "src/exchange/exchange.h"
 #include "src/matmul/cost.h"
 #include "src/operation.h"
 
@@ -178,8 +179,9 @@ static int prepare(gm_run *run)
 
 static void release(gm_run *run)
 {
-    gm_matmul_chain_close(run->own);
-    gm_matmul_share_close(run->own);
+    gm_matmul *p = run->own;
+    gm_exchange_close(p->exchange);
+    p->exchange = NULL;
 }
 
 /* --- The check --- */
@@ -272,6 +274,26 @@ static void add_attributes(gm_run *run)
     gm_run_add_integer(run, "verification_repaired", v->repaired);
 }
 
+/* NCCL starts in more time than staged exchanges take that are shorter than this. */
+static const double worth_nccl = 2; /* seconds */
+
+/* The path by the time that the exchanges of rank 0 take, which has the largest part: the same on all ranks. */
+static const char *path_of(const gm_matmul *p)
+{
+    gm_work work;
+    int works = gm_matmul_cost_work(&p->plan, 0, &work);
+    return works && work.received / work.exchange > worth_nccl ? "auto" : gm_path_staged.name;
+}
+
+/* With other layers, or with the ranks that share panels. Collective. */
+static int open_exchange_all(gm_run *run)
+{
+    gm_matmul *p = run->own;
+    return gm_matmul_plan_chains(&p->plan) || p->plan.shares
+               ? gm_job_open_exchange_all(run->job, path_of(p), &p->exchange)
+               : GM_OK;
+}
+
 static int run_all(gm_run *run)
 {
     gm_matmul *p = run->own;
@@ -283,14 +305,13 @@ static int run_all(gm_run *run)
     gm_detail("%s, grid %lldx%lldx%lld, blocks of %lldx%lld", p->product->kernel, (long long)p->plan.grid[0],
               (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
               (long long)p->plan.block_cols);
-    int status = gm_matmul_chain_open_all(p, run->job);
-    if (!status)
-        status = gm_matmul_share_open_all(p, run->job);
+    int status = open_exchange_all(run);
     if (status)
         return status;
     gm_matmul_program(p, &program);
     status = gm_stream_run(run->stream, &program, &report->times);
-    report->times.seconds[GM_PHASE_EXCHANGE] += p->chain.seconds + p->sharing.seconds;
+    if (p->exchange)
+        report->times.seconds[GM_PHASE_EXCHANGE] += gm_exchange_seconds(p->exchange);
     if (!status)
         status = gm_matmul_repair(p, &report->times);
     status = gm_job_agree_all(run->job, status);

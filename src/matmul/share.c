@@ -9,19 +9,11 @@
  * before, and releases its own. */
 #include "src/matmul/matmul.h"
 
-#include "base/clock.h"
 #include "src/exchange/exchange.h"
 
-int gm_matmul_share_open_all(gm_matmul *p, gm_job *job)
+void gm_matmul_share_begin(gm_matmul *p)
 {
     p->sharing.whole = p->sharing.own = p->part.leaf0;
-    return p->plan.shares ? gm_job_open_exchange_all(job, gm_matmul_path(p), &p->sharing.exchange) : GM_OK;
-}
-
-void gm_matmul_share_close(gm_matmul *p)
-{
-    gm_exchange_close(p->sharing.exchange);
-    p->sharing.exchange = NULL;
 }
 
 /* Exchanges of a step. */
@@ -57,18 +49,14 @@ static void begin(gm_matmul *p, int status)
     gm_matmul_circle c = gm_matmul_plan_circle(&p->plan, &p->part, matrix);
     gm_exchange_region send = region_of(p, matrix, &c, c.index - round, c.index + 1);
     gm_exchange_region receive = region_of(p, matrix, &c, c.index - round - 1, c.index - 1);
-    s->begun = gm_clock();
-    s->is_under_way = 1;
-    gm_exchange_begin(s->exchange, &send, &receive, s->loaded, status);
+    gm_exchange_begin(p->exchange, &send, &receive, s->loaded, status);
 }
 
 /* Waits, unless gm_exchange_advance() has said that the exchange is done. */
 static int end(gm_matmul *p)
 {
     gm_sharing *s = &p->sharing;
-    int status = gm_exchange_end(s->exchange);
-    s->seconds += gm_clock() - s->begun;
-    s->is_under_way = 0;
+    int status = gm_exchange_end(p->exchange);
     if (++s->turn == turns_of(p)) {
         s->turn = 0;
         s->whole = gm_matmul_plan_step_end(&p->plan, &p->part, s->whole);
@@ -82,9 +70,9 @@ static int drive(gm_matmul *p)
     gm_sharing *s = &p->sharing;
     int status = GM_OK;
     while (s->whole < s->own && !status) {
-        if (!s->is_under_way)
+        if (!gm_exchange_is_under_way(p->exchange))
             begin(p, GM_OK);
-        if (!gm_exchange_advance(s->exchange))
+        if (!gm_exchange_advance(p->exchange))
             return GM_OK;
         status = end(p);
     }
@@ -119,7 +107,7 @@ int gm_matmul_share(gm_matmul *p, const gm_piece *piece)
 void gm_matmul_share_abandon(void *context, int status)
 {
     gm_matmul *p = context;
-    if (p->sharing.is_under_way)
+    if (gm_exchange_is_under_way(p->exchange))
         end(p);
     while (p->sharing.whole < p->part.leaf1) {
         begin(p, status);
