@@ -23,7 +23,7 @@ todo() {
 [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$(pwd -P)" ] || skip_all "no git checkout"
 grep -qx 'result  *PASS' "$record"
 todo $? "the GPU tests passed" "$(head -n 1 "$record")"
-for room in kernels mpi io src; do
+for room in base kernels mpi io src; do
     grep -qx "tree  *$room  *$(git rev-parse "HEAD:$room")" "$record"
     todo $? "$room/ is what the GPU tests ran with" "run them again: tests/gpu/README.md"
 done
