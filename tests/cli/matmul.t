@@ -334,7 +334,8 @@ def plans():
             file.create_dataset(name, (40000, 40000), "f4")[0, 0] = 1
     ran = gm.run(f"matmul long.h5 --device {device} --plan", 2)
     lines = lines_of(ran.out)
-    gm.ok(ran.code == 0 and "(measured)" in lines["read_rate"] and "(measured)" in lines["exchange_rate"] and "2 of 2 ranks work" in ran.out,
+    gm.ok(ran.code == 0 and "(measured)" in lines["read_rate"] and "(measured)" in lines["exchange_rate"]
+          and (device == "cuda" or "2 of 2 ranks work" in ran.out), # of two ranks that share a GPU one may do
           f"{device}: --plan: a long job measures its rates", ran)
     os.remove("long.h5")
 

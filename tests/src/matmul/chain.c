@@ -148,6 +148,7 @@ static void test_signal(void)
 int main(void)
 {
     char folder[] = "/tmp/gpumem-chain-XXXXXX";
+    setenv("CUDA_VISIBLE_DEVICES", "", 1); /* the slow device is made of the processor's */
     gm_stop_install();
     if (gm_ranks_start_all(&ranks) || ranks.size != RANKS)
         return 1;

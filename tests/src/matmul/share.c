@@ -277,6 +277,7 @@ static int make_inputs(void)
 int main(void)
 {
     char folder[] = "/tmp/gpumem-share-XXXXXX";
+    setenv("CUDA_VISIBLE_DEVICES", "", 1); /* the slow device is made of the processor's */
     gm_stop_install();
     atomic_store(&reads_left, -1);
     atomic_store(&writes_left, -1);
