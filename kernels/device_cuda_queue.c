@@ -1,7 +1,11 @@
 /* Queues and events of a CUDA device, which are streams and events of CUDA; copies. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/device_cuda.h"
+
+/* Between two questions after an event. */
+static const struct timespec nap = {0, 5000};
 
 int gm_cuda_queue_open(gm_device *device, gm_queue **out)
 {
@@ -39,7 +43,6 @@ void *gm_cuda_queue_stream(gm_queue *queue)
     return queue->stream;
 }
 
-/* cudaEventBlockingSync: a thread that waits leaves the processor to the threads that read and write. */
 int gm_cuda_event_open(gm_device *device, gm_event **out)
 {
     *out = NULL;
@@ -47,8 +50,7 @@ int gm_cuda_event_open(gm_device *device, gm_event **out)
     if (event == NULL)
         return gm_fail(GM_EDEVICE, "no memory for an event");
     event->device = device;
-    int status = gm_cuda_check(device, cudaEventCreateWithFlags(&event->event, cudaEventBlockingSync),
-                               "making an event");
+    int status = gm_cuda_check(device, cudaEventCreate(&event->event), "making an event");
     if (status != GM_OK) {
         free(event);
         return status;
@@ -87,9 +89,16 @@ int gm_cuda_event_done(gm_event *event, int *done)
     return gm_cuda_check(event->device, error, "work before an event");
 }
 
+/* The thread leaves the processor to those that read and write. cudaEventBlockingSync would do that as well, but
+ * interrupts the processor whenever such an event is done. */
 int gm_cuda_event_sync(gm_event *event)
 {
-    return gm_cuda_check(event->device, cudaEventSynchronize(event->event), "work before an event");
+    int done, status = gm_cuda_event_done(event, &done);
+    while (!status && !done) {
+        nanosleep(&nap, NULL);
+        status = gm_cuda_event_done(event, &done);
+    }
+    return status;
 }
 
 int gm_cuda_event_seconds(gm_event *from, gm_event *to, double *seconds)

@@ -1,5 +1,7 @@
 #include "src/stream/lane.h"
 
+#include "base/clock.h"
+
 int gm_lane_open(const gm_stream_setup *setup, gm_lane *lane)
 {
     const gm_device_ops *ops = setup->ops;
@@ -8,11 +10,8 @@ int gm_lane_open(const gm_stream_setup *setup, gm_lane *lane)
     lane->memory = memory;
     if (!status)
         status = ops->queue_open(setup->device, &lane->queue);
-    for (int i = 0; i < GM_RING_BUFFERS && !status; i++) {
-        status = ops->event_open(setup->device, &lane->buffer[i].begin);
-        if (!status)
-            status = ops->event_open(setup->device, &lane->buffer[i].end);
-    }
+    for (int i = 0; i < GM_RING_BUFFERS && !status; i++)
+        status = ops->event_open(setup->device, &lane->buffer[i].end);
     return status;
 }
 
@@ -23,30 +22,25 @@ void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane)
         ops->queue_sync(lane->queue); /* after a failure copies may be under way */
         ops->queue_close(lane->queue);
     }
-    for (int i = 0; i < GM_RING_BUFFERS; i++) {
-        if (lane->buffer[i].begin)
-            ops->event_close(lane->buffer[i].begin);
+    for (int i = 0; i < GM_RING_BUFFERS; i++)
         if (lane->buffer[i].end)
             ops->event_close(lane->buffer[i].end);
-    }
     ops->host_free(setup->device, lane->memory);
     *lane = (gm_lane){0};
 }
 
-int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, gm_event *origin, gm_span *span)
+int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_span *span)
 {
     const gm_device_ops *ops = setup->ops;
-    *span = (gm_span){.way = lane->buffer[at].way};
+    *span = (gm_span){.way = lane->buffer[at].way, .begin = lane->buffer[at].begin - origin->time};
     if (!lane->buffer[at].is_copied)
         return GM_OK;
     lane->buffer[at].is_copied = 0;
     int status = ops->event_sync(lane->buffer[at].end);
-    if (!status)
-        status = ops->event_seconds(origin, lane->buffer[at].begin, &span->begin);
-    return status ? status : ops->event_seconds(origin, lane->buffer[at].end, &span->end);
+    return status ? status : ops->event_seconds(origin->event, lane->buffer[at].end, &span->end);
 }
 
-int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, void **buffer, gm_span *span)
+int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer, gm_span *span)
 {
     int status = GM_OK;
     *span = (gm_span){0};
@@ -62,14 +56,13 @@ int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, 
 int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, gm_lane_way way, int64_t begin,
                  int64_t end)
 {
-    const gm_device_ops *ops = setup->ops;
-    int at = lane->next, status = ops->event_record(lane->buffer[at].begin, lane->queue);
+    int at = lane->next;
     char *buffer = lane->memory + at * setup->buffer;
-    if (!status)
-        status = way == GM_LANE_IN ? gm_slot_copy_in(setup, slot, begin, end, buffer, lane->queue)
+    lane->buffer[at].begin = gm_clock();
+    int status = way == GM_LANE_IN ? gm_slot_copy_in(setup, slot, begin, end, buffer, lane->queue)
                                    : gm_slot_copy_out(setup, slot, begin, end, buffer, lane->queue);
     if (!status)
-        status = ops->event_record(lane->buffer[at].end, lane->queue);
+        status = setup->ops->event_record(lane->buffer[at].end, lane->queue);
     lane->buffer[at].is_copied = !status;
     lane->buffer[at].way = way;
     lane->next = (at + 1) % GM_RING_BUFFERS;

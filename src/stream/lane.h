@@ -9,7 +9,15 @@
 
 typedef enum gm_lane_way { GM_LANE_IN, GM_LANE_OUT, GM_LANE_WAYS } gm_lane_way; /* to the device, from it */
 
-/* The time of a copy: seconds after the event `origin`. */
+/* The point from which the times of copies count: an event on the device, and when it was done by gm_clock(). */
+typedef struct gm_origin {
+    gm_event *event;
+    double time;
+} gm_origin;
+
+/* The time of a copy, or of a part of its wait for copies of other lanes: seconds after the origin. It begins when the
+ * copy is given to the device: the link is at work from then on, for this lane or for another one. An event before
+ * each copy would tell more, and cost as much as a small copy. */
 typedef struct gm_span {
     gm_lane_way way;
     double begin, end;
@@ -19,9 +27,10 @@ typedef struct gm_lane {
     char *memory; /* [GM_RING_BUFFERS][setup->buffer]: pinned by its thread, before the first copy */
     gm_queue *queue;
     struct {
-        gm_event *begin, *end;
-        int is_copied;   /* a copy has begun whose end is not known */
-        gm_lane_way way; /* of that copy */
+        gm_event *end;   /* of the last copy */
+        double begin;    /* of it, by gm_clock() */
+        int is_copied;   /* that copy has begun, and its end is not known */
+        gm_lane_way way; /* of it */
     } buffer[GM_RING_BUFFERS];
     int attached; /* its thread to the device */
     int next;     /* the buffer to be taken */
@@ -34,10 +43,10 @@ void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane);
 
 /* Waits until the next buffer may be used. *span: of the copy that it held, empty if it held none. On the lane's
  * thread. GM_EDEVICE. */
-int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, gm_event *origin, void **buffer, gm_span *span);
+int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer, gm_span *span);
 
 /* Waits for the copy of a buffer, if one has begun. *span as above. While the lane's thread does not use it. */
-int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, gm_event *origin, gm_span *span);
+int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_span *span);
 
 /* Begins to copy bytes [begin, end) of what the slot's piece reads from the buffer that was taken, or of what it writes
  * to that buffer. The next buffer is another one then. On the lane's thread. */

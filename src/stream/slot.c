@@ -99,7 +99,7 @@ int gm_slot_copy_out(const gm_stream_setup *setup, const gm_slot *slot, int64_t 
 
 int gm_slot_has_stage(const gm_slot *slot, int stage)
 {
-    return (slot->piece.stages & gm_device_stages[stage].bit) && !(stage == GM_DEVICE_STAGE_OUT && slot->by_lane);
+    return (slot->piece.stages & ~slot->by_lanes & gm_device_stages[stage].bit) != 0;
 }
 
 int gm_slot_last_device_stage(const gm_slot *slot)

@@ -24,11 +24,11 @@ typedef struct gm_slot {
     gm_slot_state state; /* guarded by the lock of stream_io.c while the I/O threads own the slot */
     int64_t index;       /* of its piece, counted from 0; -1: none */
     gm_piece piece;
-    gm_share next; /* for the next I/O thread; guarded by the same lock */
-    int left;      /* shares that are not done; guarded by the same lock */
-    int sent;      /* program.send was called for the piece, with success or without */
-    int pinned;    /* gm_slot_pin() was called */
-    int by_lane;   /* the I/O thread that writes the piece copies it from the device: there is no stage out */
+    gm_share next;     /* for the next I/O thread; guarded by the same lock */
+    int left;          /* shares that are not done; guarded by the same lock */
+    int sent;          /* program.send was called for the piece, with success or without */
+    int pinned;        /* gm_slot_pin() was called */
+    unsigned by_lanes; /* GM_STAGE_TO_DEVICE, GM_STAGE_FROM_DEVICE: the lanes of I/O threads do all of these stages */
     gm_slot_memory memory;
     gm_event *begin[GM_DEVICE_STAGES], *end[GM_DEVICE_STAGES];
     struct gm_arrival {  /* of each I/O thread, where they have buffers */

@@ -78,12 +78,17 @@ static int free_slot(gm_stream *s, gm_slot **slot)
     return status;
 }
 
-/* Does the I/O thread that writes the piece copy it from the device? Not where the main thread needs it on the host. */
-static int returns_by_lane(const gm_stream *s, const gm_piece *piece)
+/* The stages of the piece that are copies by the lanes of I/O threads and no more. What comes back goes by a lane
+ * unless the main thread needs it on the host. */
+static unsigned stages_by_lanes(const gm_stream *s, const gm_piece *piece)
 {
-    const unsigned wanted = GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
-    return s->setup.buffer && piece->out > 0 && !s->program->from_device &&
-           (piece->stages & (wanted | GM_STAGE_SEND | GM_STAGE_DONE)) == wanted;
+    const unsigned to = GM_STAGE_READ | GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE,
+                   back = GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
+    int goes = !s->program->to_device && (piece->stages & to) == to;
+    int returns = !s->program->from_device && piece->out > 0 &&
+                  (piece->stages & (back | GM_STAGE_SEND | GM_STAGE_DONE)) == back;
+    unsigned stages = (goes ? GM_STAGE_TO_DEVICE : 0) | (returns ? GM_STAGE_FROM_DEVICE : 0);
+    return s->setup.buffer ? stages : 0;
 }
 
 /* Gives the next piece a free slot. Sets *progress if the program was asked for a piece. */
@@ -104,7 +109,7 @@ static int issue(gm_stream *s, int *progress)
     }
     slot->index = s->issued++;
     slot->sent = 0;
-    slot->by_lane = returns_by_lane(s, &slot->piece);
+    slot->by_lanes = stages_by_lanes(s, &slot->piece);
     if (slot->piece.stages & GM_STAGE_READ)
         gm_stream_io_submit(s->io, slot, GM_SLOT_READING);
     else
@@ -303,8 +308,6 @@ int gm_stream_run(gm_stream *s, const gm_program *program, gm_phase_times *times
     s->issued = s->started = 0;
     s->on_device = s->exhausted = s->awaits = 0;
     int status = gm_stream_io_begin(s->io, program, s->queues[GM_DEVICE_STAGE_IN]);
-    /* Nanoseconds. The default of 50 us lengthens each short wait by the time of a copy of a piece. */
-    prctl(PR_SET_TIMERSLACK, 1000UL);
     if (!status)
         status = run_pieces(s, times);
     if (status)
@@ -336,6 +339,9 @@ int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream)
         status = open_slot(s);
     for (int stage = 0; stage < GM_DEVICE_STAGES && !status; stage++)
         status = setup->ops->queue_open(setup->device, &s->queues[stage]);
+    /* Nanoseconds, of this thread and those that it starts. The default of 50 us lengthens each short wait by the time
+     * of a copy. */
+    prctl(PR_SET_TIMERSLACK, 1000UL);
     if (!status)
         status = gm_stream_io_open(&s->setup, s->slots, &s->io);
     if (status) {

@@ -30,7 +30,7 @@ struct gm_stream_io {
     const gm_program *program;
     gm_workers *workers;
     gm_lane *lanes;   /* of each thread; NULL: slots have host memory */
-    gm_event *origin; /* of the lanes' times */
+    gm_origin origin; /* of the lanes' times */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a slot comes back, or the I/O threads can accept more work */
     unsigned changes;       /* number of signals */
@@ -120,7 +120,7 @@ static int read_by_lane(gm_stream_io *io, int thread, const gm_slot *slot, gm_ra
         void *buffer;
         gm_span span;
         end = gm_min(at + step, part.end);
-        status = gm_lane_take(io->setup, lane, io->origin, &buffer, &span);
+        status = gm_lane_take(io->setup, lane, &io->origin, &buffer, &span);
         if (!status && !mark(io, &io->reading, 1))
             status = program->read(program->context, &slot->piece, (gm_range){at, end}, buffer);
         failed = mark(io, &io->reading, -1);
@@ -176,7 +176,7 @@ static int fetch(gm_stream_io *io, gm_lane *lane, const gm_slot *slot, step *s)
 {
     gm_span span;
     s->at = lane->next;
-    int status = gm_lane_take(io->setup, lane, io->origin, &s->buffer, &span);
+    int status = gm_lane_take(io->setup, lane, &io->origin, &s->buffer, &span);
     take_span(io, span);
     return status ? status : gm_lane_copy(io->setup, lane, slot, GM_LANE_OUT, s->part.begin, s->part.end);
 }
@@ -196,7 +196,7 @@ static int write_by_lane(gm_stream_io *io, int thread, const gm_slot *slot)
             status = fetch(io, lane, slot, &ahead);
         if (status)
             break;
-        status = gm_lane_settle(io->setup, lane, now.at, io->origin, &span);
+        status = gm_lane_settle(io->setup, lane, now.at, &io->origin, &span);
         take_span(io, span);
         if (!status)
             status = write_part(io, slot, now.part, now.buffer, &failed);
@@ -210,9 +210,9 @@ static void io_work(void *context, int thread, int job)
     gm_stream_io *io = context;
     gm_slot *slot = &io->slots[job];
     int writing = slot->state == GM_SLOT_WRITING;
-    int status = !writing        ? read_share(io, thread, slot)
-                 : slot->by_lane ? write_by_lane(io, thread, slot)
-                                 : write_from_memory(io, slot);
+    int status = !writing                                ? read_share(io, thread, slot)
+                 : slot->by_lanes & GM_STAGE_FROM_DEVICE ? write_by_lane(io, thread, slot)
+                                                         : write_from_memory(io, slot);
     pthread_mutex_lock(&io->lock);
     fail(io, status);
     int last = --slot->left == 0;
@@ -320,8 +320,11 @@ int gm_stream_io_begin(gm_stream_io *io, const gm_program *program, gm_queue *qu
     memset(io->copying, 0, sizeof io->copying);
     if (!io->lanes)
         return GM_OK;
-    int status = ops->event_record(io->origin, queue);
-    return status ? status : ops->event_sync(io->origin);
+    int status = ops->event_record(io->origin.event, queue);
+    if (!status)
+        status = ops->event_sync(io->origin.event);
+    io->origin.time = gm_clock();
+    return status;
 }
 
 int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
@@ -329,7 +332,7 @@ int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
     int status = GM_OK;
     for (int i = 0; io->lanes && i < io->setup->threads * GM_RING_BUFFERS && !status; i++) {
         gm_span span;
-        status = gm_lane_settle(io->setup, &io->lanes[i / GM_RING_BUFFERS], i % GM_RING_BUFFERS, io->origin, &span);
+        status = gm_lane_settle(io->setup, &io->lanes[i / GM_RING_BUFFERS], i % GM_RING_BUFFERS, &io->origin, &span);
         add_span(io, span);
     }
     times->seconds[GM_PHASE_READ] += io->reading.total;
@@ -343,7 +346,7 @@ static int open_lanes(gm_stream_io *io)
 {
     const gm_stream_setup *setup = io->setup;
     io->lanes = calloc((size_t)setup->threads, sizeof *io->lanes);
-    int status = io->lanes ? setup->ops->event_open(setup->device, &io->origin)
+    int status = io->lanes ? setup->ops->event_open(setup->device, &io->origin.event)
                            : gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the streaming ring");
     for (int i = 0; i < setup->threads && !status; i++)
         status = gm_lane_open(setup, &io->lanes[i]);
@@ -379,8 +382,8 @@ void gm_stream_io_close(gm_stream_io *io)
     for (int i = 0; io->lanes && i < io->setup->threads; i++)
         gm_lane_close(io->setup, &io->lanes[i]);
     free(io->lanes);
-    if (io->origin)
-        io->setup->ops->event_close(io->origin);
+    if (io->origin.event)
+        io->setup->ops->event_close(io->origin.event);
     pthread_cond_destroy(&io->changed);
     pthread_mutex_destroy(&io->lock);
     free(io);

@@ -208,22 +208,24 @@ static void test_stages(void)
 {
     static const struct {
         unsigned stages;
-        int last, by_lane;
+        int last;
+        unsigned by_lanes;
     } cases[] = {
         {GM_STAGE_READ | GM_STAGE_WRITE | GM_STAGE_SEND | GM_STAGE_DONE, -1, 0},
         {GM_STAGE_READ | GM_STAGE_TO_DEVICE, GM_DEVICE_STAGE_IN, 0},
         {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_DONE, GM_DEVICE_STAGE_COMPUTE, 0},
         {GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, GM_DEVICE_STAGE_OUT, 0},
         {GM_STAGE_TO_DEVICE | GM_STAGE_FROM_DEVICE, GM_DEVICE_STAGE_OUT, 0},
-        {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE, GM_DEVICE_STAGE_COMPUTE, 1},
-        {GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, -1, 1},
+        {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE, GM_DEVICE_STAGE_COMPUTE, GM_STAGE_FROM_DEVICE},
+        {GM_STAGE_TO_DEVICE | GM_STAGE_COMPUTE, GM_DEVICE_STAGE_COMPUTE, GM_STAGE_TO_DEVICE},
+        {GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE, -1, GM_STAGE_FROM_DEVICE},
     };
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gm_slot slot = {.piece.stages = cases[i].stages, .by_lane = cases[i].by_lane};
+        gm_slot slot = {.piece.stages = cases[i].stages, .by_lanes = cases[i].by_lanes};
         wrong += gm_slot_last_device_stage(&slot) != cases[i].last;
     }
-    tap_ok(wrong == 0, "the last device stage of a piece; what an I/O thread copies back is none");
+    tap_ok(wrong == 0, "the last device stage of a piece; what I/O threads copy is none");
 }
 
 static void test_times(void)
@@ -242,7 +244,7 @@ static void test_times(void)
                times.seconds[GM_PHASE_VERIFY] == 1 && times.seconds[GM_PHASE_FROM_DEVICE] == 1 &&
                times.seconds[GM_PHASE_READ] == 0 && times.seconds[GM_PHASE_WRITE] == 0,
            "the time of each device stage is added to its phase");
-    slot.by_lane = 1;
+    slot.by_lanes = GM_STAGE_FROM_DEVICE;
     if (!status)
         status = gm_slot_add_times(&setup, &slot, &times);
     tap_ok(status == GM_OK && times.seconds[GM_PHASE_VERIFY] == 2 && times.seconds[GM_PHASE_FROM_DEVICE] == 1,
