@@ -375,6 +375,8 @@ NP8_LOG_COMPILER = $(LOG_COMPILER)
 # The slow tests start several programs each, have limits of time, and wait much: two at a time.
 .PHONY: check-long
 check-long: all
-	$(AM_V_at)$(MAKE) check TESTS="$(GM_TESTS)" TEST_SUITE_LOG=tests/memcheck.log GPUMEM_TEST_MEMCHECK=1
-	$(AM_V_at)$(MAKE) -j1 check TESTS="$(GM_TESTS_ALONE)" TEST_SUITE_LOG=tests/alone.log GPUMEM_TEST_TIMEOUT=1800
-	$(AM_V_at)$(MAKE) -j2 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800
+	$(AM_V_at)status=0; \
+	$(MAKE) check TESTS="$(GM_TESTS)" TEST_SUITE_LOG=tests/memcheck.log GPUMEM_TEST_MEMCHECK=1 || status=1; \
+	$(MAKE) -j1 check TESTS="$(GM_TESTS_ALONE)" TEST_SUITE_LOG=tests/alone.log GPUMEM_TEST_TIMEOUT=1800 || status=1; \
+	$(MAKE) -j2 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800 || status=1; \
+	exit $$status
