@@ -124,6 +124,11 @@ int gm_output_close(gm_output *output, double *sync_seconds);
 int gm_output_write(gm_output *output, int index, int64_t row, int64_t rows, int64_t col, int64_t cols, const void *src,
                     size_t pitch);
 
+/* Writes elements [first, first + count) in C order of a rectangle of dataset index, whose rows are `cols` elements
+ * from (row, col) on, from consecutive elements of src. Checked, thread-safe. */
+int gm_output_write_part(gm_output *output, int index, int64_t row, int64_t col, int64_t cols, int64_t first,
+                         int64_t count, const void *src);
+
 /* Writes elements [first, first + count) of dataset index, in C order, from consecutive elements of src. Checked,
  * thread-safe. GM_EINTERNAL: not elements of the dataset. */
 int gm_output_write_range(gm_output *output, int index, int64_t first, int64_t count, const void *src);

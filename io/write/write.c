@@ -276,23 +276,29 @@ int gm_output_write(gm_output *output, int index, int64_t row, int64_t rows, int
     return status;
 }
 
+int gm_output_write_part(gm_output *output, int index, int64_t row, int64_t col, int64_t cols, int64_t first,
+                         int64_t count, const void *src)
+{
+    const gm_output_record *record = &output->record;
+    const gm_output_dataset *dataset = &record->dataset[index >= 0 && index < record->datasets ? index : 0];
+    int64_t size = (int64_t)gm_dtype_size(dataset->type), end = first + count;
+    int status = GM_OK;
+    while (first < end && !status) {
+        gm_rectangle r = gm_rectangle_next(cols, first, end);
+        status = gm_output_write(output, index, row + r.row, r.rows, col + r.col, r.cols, src, (size_t)(r.cols * size));
+        first += r.rows * r.cols;
+        src = (const char *)src + r.rows * r.cols * size;
+    }
+    return status;
+}
+
 int gm_output_write_range(gm_output *output, int index, int64_t first, int64_t count, const void *src)
 {
     const gm_output_record *record = &output->record;
     const gm_output_dataset *dataset = &record->dataset[index >= 0 && index < record->datasets ? index : 0];
-    int64_t size = (int64_t)gm_dtype_size(dataset->type), columns = gm_record_columns(dataset);
-    int64_t elements = gm_record_bytes(dataset) / size, end;
-    const char *from = src;
-    int status = GM_OK;
+    int64_t elements = gm_record_bytes(dataset) / (int64_t)gm_dtype_size(dataset->type);
     if (index < 0 || index >= record->datasets || first < 0 || count < 0 || count > elements - first)
         return gm_fail(GM_EINTERNAL, "%s: elements %" PRId64 "+%" PRId64 " lie outside dataset %d", record->file, first,
                        count, index);
-    end = first + count;
-    while (first < end && !status) {
-        gm_rectangle r = gm_rectangle_next(columns, first, end);
-        status = gm_output_write(output, index, r.row, r.rows, r.col, r.cols, from, (size_t)(r.cols * size));
-        first += r.rows * r.cols;
-        from += r.rows * r.cols * size;
-    }
-    return status;
+    return gm_output_write_part(output, index, 0, 0, gm_record_columns(dataset), first, count, src);
 }

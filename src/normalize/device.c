@@ -154,19 +154,10 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
 static int put(void *context, const gm_piece *piece, gm_range part, const void *from)
 {
     const gm_normalize *p = context;
-    int64_t size = (int64_t)gm_dtype_size(p->c->type), at = part.begin / size, end = part.end / size;
-    const char *src = from;
-    int status = GM_OK;
+    int64_t size = (int64_t)gm_dtype_size(p->c->type), at = part.begin / size, count = gm_range_length(part) / size;
     if (gm_normalize_is_range(p, piece))
-        return gm_output_write_range(p->output, 0, piece->row * p->c->cols + piece->col + at, end - at, from);
-    while (at < end && !status) {
-        gm_rectangle r = gm_rectangle_next(piece->cols, at, end);
-        status = gm_output_write(p->output, 0, piece->row + r.row, r.rows, piece->col + r.col, r.cols, src,
-                                 (size_t)(r.cols * size));
-        at += r.rows * r.cols;
-        src += r.rows * r.cols * size;
-    }
-    return status;
+        return gm_output_write_range(p->output, 0, piece->row * p->c->cols + piece->col + at, count, from);
+    return gm_output_write_part(p->output, 0, piece->row, piece->col, piece->cols, at, count, from);
 }
 
 int gm_normalize_apply(gm_normalize *p, gm_normalize_counts *counts)
