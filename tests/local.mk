@@ -48,7 +48,6 @@ GM_TESTS = \
 	tests/src/bench/picture \
 	tests/src/exchange/cut \
 	tests/src/exchange/staged.np3 \
-	tests/src/bench/team.np3 \
 	tests/src/map \
 	tests/src/move/boxes \
 	tests/src/move/gather \
