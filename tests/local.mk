@@ -125,6 +125,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
 	tests/cli/sass.t \
+	tests/cli/scaling.t \
 	tests/cli/shares.t \
 	tests/cli/signals.t \
 	tests/cli/refusals.t \

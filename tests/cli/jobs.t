@@ -82,12 +82,25 @@ refuses("modules that cannot be loaded", "module", "matmul", "a.h5", code=127, G
 refuses("another launcher", "GPUMEM_LAUNCH=rsh: expected mpirun or srun", "matmul", "a.h5", GPUMEM_LAUNCH="rsh")
 refuses("a program that is missing", "/absent/run: not found on PATH", "matmul", "a.h5", GPUMEM_RUN="/absent/run")
 refuses("no job", "SLURM_JOB_ID is not set", "matmul", "a.h5", SLURM_JOB_ID=None)
+SOME = {"GPUMEM_RANKS": "6x3"}
+PRODUCT = ["matmul", "a.h5", "--report=r"]
+starts("some of the ranks", [*MPIRUN[:-1], "-np", "6", "--map-by", "ppr:2:node", "gpumem-run", *PRODUCT], "gpumem-job", *PRODUCT, **SOME)
+starts("some of the ranks, by srun", ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "--nodes=3", "--ntasks=6", "--ntasks-per-node=2", "gpumem-run", *PRODUCT],
+       "gpumem-job", *PRODUCT, GPUMEM_LAUNCH="srun", **SOME)
+starts("hosts without Slurm", [*MPIRUN[:-1], "-np", "6", "--host", "a:2,b:2,c:2", gm.PROGRAM, *PRODUCT], "gpumem-job", *PRODUCT,
+       SLURM_JOB_ID=None, GPUMEM_HOSTS="a,b,c,d", more=KEEPALIVE, **SOME)
+for wrong, message in (({"GPUMEM_RANKS": "6"}, "expected RANKSxNODES"), ({"GPUMEM_RANKS": "6x4"}, "the same number of ranks on each node"),
+                       ({"GPUMEM_RANKS": "6x3", "GPUMEM_HOSTS": "a,b"}, "GPUMEM_HOSTS=a,b has 2"), ({"GPUMEM_HOSTS": "a"}, "needs GPUMEM_RANKS")):
+    refuses(f"ranks or hosts: {wrong}", message, "gpumem-job", "matmul", "a.h5", **wrong)
+refuses("scaling without an argument", "usage: sbatch scaling.sbatch ", "scaling")
+refuses("scaling: a wrong option", "--fast: no such option", "scaling", "--fast")
 refuses("no operation", "no operation", "gpumem-job")
 
 settings = set()
-for script in SCRIPTS:
+for script in (*SCRIPTS, "scaling"):
     with open(f"{JOBS}/{script}.sbatch") as file:
-        settings.add("".join(line.replace(script, "NAME") for line in file if line.startswith(("#SBATCH", "##SBATCH", "#export", "exec"))))
+        lines = [line for line in file if line.startswith(("#SBATCH", "##SBATCH", "#export", "exec"))]
+        settings.add("".join(line.replace("exec gpumem-scaling", "exec gpumem-job NAME").replace(script, "NAME") for line in lines))
 gm.ok(len(settings) == 1, "the scripts have the same settings", *settings)
 
 os.path.exists("call") and os.remove("call")

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """The job scripts on a Slurm cluster of three hosts: results, exit codes and logs; mpirun and srun; arrays; a warning before the time limit; what is
-killed or lost. It skips where namespaces are refused or Slurm is not installed."""
+killed or lost; a study of scaling. It skips where namespaces are refused or Slurm is not installed."""
 import json
 import os
 import re
@@ -262,6 +262,39 @@ def returned():
     gm.ok(hosts.wait_for(lambda: CLUSTER.idle() == len(CLUSTER.nodes), 30), "and the node is back", CLUSTER.ask("sinfo", "-N", "-l"), CLUSTER.logs())
 
 
+# --- A study of scaling ---
+
+def study(launcher):
+    """On 1 rank, 2 of a node, 4 of two nodes."""
+    os.environ["GPUMEM_LAUNCH"] = launcher
+    words = ("--strong", "--size", "4M", "--repeat", "1", "--no-warm-up", "--out", f"study of {launcher}", "reduce")
+    job = Job("scaling", *words, options=("-N2", "--ntasks-per-node=2")).end(120)
+    del os.environ["GPUMEM_LAUNCH"]
+    hosts_of = {}
+    for ranks in (1, 2, 4):
+        name = f"study of {launcher}/runs/strong-reduce-{ranks}-1.json"
+        if os.path.exists(name):
+            with open(name) as file:
+                hosts_of[ranks] = len(json.load(file)["hosts"])
+    job.check(f"{launcher}: a study on 1, 2 and 4 ranks of two nodes", "COMPLETED", "0:0", hosts_of == {1: 1, 2: 1, 4: 2},
+              os.path.exists(f"study of {launcher}/scaling.md"), "| strong | 4 | 2 | 1 |" in log_of(job.id))
+
+
+def study_again():
+    """A study that is warned: 75, and the same job goes on."""
+    words = ("--strong", "--ranks", "1,2", "--size", "4000", "--repeat", "1", "--no-warm-up", "--out", "warned", "matmul")
+    job = Job("scaling", *words, options=("--ntasks-per-node=2",))
+    if hosts.wait_for(lambda: "run 1 of 1" in log_of(job.id), 60): # the first one is done
+        time.sleep(1)
+    warn(job)
+    job.check("a study that is warned", "FAILED", "75:0", os.listdir("warned/runs") == ["strong-matmul-1-1.json"], "stopped by a signal" in log_of(job.id),
+              "| strong | 1 | 1 | 1 |" in log_of(job.id), nobody())
+    job = Job("scaling", *words, options=("--ntasks-per-node=2",)).end()
+    log = log_of(job.id)
+    job.check("and goes on", "COMPLETED", "0:0", log.count("run 1 of 1: ") == 1, "strong, 2 ranks, 1 node, run 1 of 1: " in log,
+              "| strong | 2 | 1 | 1 |" in log)
+
+
 def warned(job):
     job.end(90)
     log = log_of(job.id)
@@ -284,7 +317,8 @@ if not gm.ok(CLUSTER.start(), "a cluster of three nodes", CLUSTER.logs()):
     gm.done()
 LIMITED = Job("matmul", *ENDLESS, "-o", "limit.h5", options=("--ntasks-per-node=1", "-t1", "--signal=B:USR2@40"))
 LAST = CLUSTER.nodes[-1]
-for test, *given in ((scripts,), (refusals,), (by_srun,), (settings,), (arrays,), (stopped, "mpirun"), (stopped, "srun"), (requeued,), (warned, LIMITED),
+for test, *given in ((scripts,), (refusals,), (by_srun,), (settings,), (arrays,), (stopped, "mpirun"), (stopped, "srun"), (requeued,),
+                     (study, "mpirun"), (study, "srun"), (study_again,), (warned, LIMITED),
                      (cancelled, "mpirun"), (cancelled, "srun"), (killed, "mpirun"), (killed, "srun"), (returned,),
                      (lost, "a node that crashes", LAST.end, lambda: restart(LAST)), (lost, "a link that is cut", LAST.cut, LAST.heal)):
     begun = time.monotonic()

@@ -2,7 +2,10 @@
 systems, as the nodes of a cluster do. A bridge joins their networks, and a link can be cut.
 
 enter() comes first, before gm is imported: it starts the test again in namespaces of its own, which end with it, and all that is in them with them:
-processes, links, mounts. So nothing is left of a test, however it ends."""
+processes, links, mounts. So nothing is left of a test, however it ends.
+
+As a program, hosts.py NUMBER COMMAND... runs a command beside so many hosts, host1, host2, ..., on which mpirun --host and gpumem-scaling --hosts start
+ranks."""
 import os
 import shutil
 import signal
@@ -114,6 +117,12 @@ def agent(path, hosts):
     return os.path.abspath(path)
 
 
+def launching(path, hosts):
+    """The settings with which an mpirun beside the hosts starts ranks on them, by agent(path, hosts)."""
+    return {"OMPI_MCA_plm_rsh_agent": agent(path, hosts), "OMPI_MCA_plm": "rsh", "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+            "OMPI_MCA_oob_tcp_if_include": NETWORK, "OMPI_MCA_btl_tcp_if_include": NETWORK}
+
+
 def wait_for(what, limit):
     """Waits until what() is true, limit seconds at most. Returns its value."""
     until = time.monotonic() + limit
@@ -122,3 +131,16 @@ def wait_for(what, limit):
         time.sleep(0.1)
         value = what()
     return value
+
+
+def main():
+    if len(sys.argv) < 3 or not sys.argv[1].isdigit():
+        sys.exit("usage: hosts.py NUMBER COMMAND...")
+    enter()
+    all_hosts = up([f"host{number + 1}" for number in range(int(sys.argv[1]))])
+    with tempfile.TemporaryDirectory() as folder:
+        sys.exit(subprocess.run(sys.argv[2:], env=os.environ | launching(f"{folder}/agent", all_hosts), check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,11 @@
 #!/usr/bin/env -S python3 -B
-"""Three hosts, under mpirun, with TCP between them: names, ranks and processors of each host; the bits of one host; which host a failure is on; a link
-that is cut for a while or for good; a signal. It skips where namespaces are refused."""
+"""Three hosts, under mpirun, with TCP between them: names, ranks and processors of each host; the bits of one host; a study of scaling; which host a
+failure is on; a link that is cut for a while or for good; a signal. It skips where namespaces are refused."""
 import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +102,24 @@ def bits():
     gm.ok(ran.code == 0 and ran.out == alone.out, "statistics of all elements: the bits of one host", ran, alone)
     ran = run("compare several.h5:/d alone.h5:/d")
     gm.ok(ran.code == 0, "compare", ran)
+
+
+# --- A study of scaling ---
+
+def study():
+    words = ["--hosts", ",".join(NAMES), "--ranks", "1,3", "--repeat", "1", "--no-warm-up", "--size", "300", "--out", "study", "matmul"]
+    ran = gm.finish(gm.start(["env", f"PATH={os.path.dirname(gm.PROGRAM)}:{os.environ['PATH']}", f"{gm.SOURCE}/jobs/gpumem-scaling", *words]), LIMIT)
+    found = {}
+    for kind in ("strong", "weak"):
+        for ranks in (1, 3):
+            name = f"study/runs/{kind}-matmul-{ranks}-1.json"
+            if os.path.exists(name):
+                with open(name) as file:
+                    report = json.load(file)
+                found[kind, ranks] = (report["hosts"], report["inputs"][0]["shape"])
+    want = {(kind, ranks): (list(NAMES[:ranks]), [300 * (ranks if kind == "weak" else 1), 300]) for kind in ("strong", "weak") for ranks in (1, 3)}
+    gm.ok(ran.code == 0 and found == want and "| weak | 3 | 3 | 1 |" in ran.out, "a study of scaling on one and three hosts", ran, found)
+    shutil.rmtree("study", ignore_errors=True)
 
 
 # --- Failures ---
@@ -217,10 +236,9 @@ with h5py.File("endless.h5", "w") as made: # of zeros that take no room: their p
     made.create_dataset("B", (4000000, 1500), "f4", chunks=(10000, 100))
 
 HOSTS = hosts.up(NAMES)
-os.environ |= PATIENCE | {"OMPI_MCA_plm_rsh_agent": hosts.agent("agent", HOSTS), "OMPI_MCA_plm": "rsh", "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-                          "OMPI_MCA_oob_tcp_if_include": hosts.NETWORK, "OMPI_MCA_btl_tcp_if_include": hosts.NETWORK}
+os.environ |= PATIENCE | hosts.launching("agent", HOSTS)
 gm.ok(len(PATIENCE) == 3, "the patience of gpumem-job", PATIENCE)
-for test in (places, bits, failures, signals, outage, cut):
+for test in (places, bits, study, failures, signals, outage, cut):
     begun = time.monotonic()
     test()
     gm.note(f"{test.__name__}: {time.monotonic() - begun:.1f} s")
