@@ -18,7 +18,7 @@ JOBS = f"{gm.SOURCE}/jobs"
 if not os.path.isdir(JOBS): # the tests were taken to another machine
     gm.skip_all(f"no {JOBS}")
 PHASES = ["open", "read", "to_device", "compute", "exchange", "from_device", "write", "verify"]
-COLUMNS = ["kind", "operation", "nodes", "ranks", "repeat", "device", "wall_s", "init_s", "sync_s", "bytes_read", "bytes_written", "flop"]
+COLUMNS = ["kind", "operation", "nodes", "ranks", "repeat", "device", "working", "wall_s", "init_s", "sync_s", "bytes_read", "bytes_written", "flop"]
 COLUMNS += [f"{phase}_s" for phase in PHASES]
 PICTURES = ["speedup.svg", "speedup.png", "phases.svg", "phases.png"]
 PATH = f"{os.path.dirname(gm.PROGRAM)}:{os.environ['PATH']}"
@@ -59,7 +59,9 @@ nodes = int(max(re.findall(r"--nodes=(\\d+)", " ".join(placed)) or [1])) if "--n
 code = plan.get("fail", {{}}).get(name, 0)
 text = json.dumps({{"schema": "gpumem.report/1", "operation": operation, "command": ['    "open": {{', "}}"], "init_s": 0.25, "wall_s": seconds,
     "sync_s": 0.125, "exit": code, "ranks": int(ranks), "hosts": [f"h{{i}}" for i in range(nodes)],
-    "devices": [{{"rank": 0, "kind": plan.get("device", "cuda")}}], "options": {{}}, "phases": {{phase: {{"min": 0, "median": 0, "max": s}} for phase, s in spent.items()}}, "flop": 1e12, "bytes_read": 12345678901234,
+    "devices": [{{"rank": 0, "kind": plan.get("device", "cuda")}}], "options": {{}},
+    "plan": {{"expected": {{"working": plan.get("working", int(ranks))}}}} if "working" in plan else {{}},
+    "phases": {{phase: {{"min": 0, "median": 0, "max": s}} for phase, s in spent.items()}}, "flop": 1e12, "bytes_read": 12345678901234,
     "bytes_written": 7}}, indent=2) + "\\n"
 with open(report, "w") as out:
     out.write(text[:-20] if name in plan.get("torn", []) else text)
@@ -125,10 +127,11 @@ def faults_of_csv(folder):
     if len(rows) - 1 != len(found):
         faults.append(f"{len(rows) - 1} rows, {len(found)} reports")
     for row, (kind, ranks, repeat, report) in zip(rows[1:], found):
-        want = [kind, report["operation"], len(report["hosts"]), ranks, repeat, report["devices"][0]["kind"]]
+        want = [kind, report["operation"], len(report["hosts"]), ranks, repeat, report["devices"][0]["kind"],
+                report.get("plan", {}).get("expected", {}).get("working", "")]
         numbers = [report[name] for name in ("wall_s", "init_s", "sync_s", "bytes_read", "bytes_written", "flop")]
         numbers += [report["phases"][phase]["max"] for phase in PHASES]
-        if row[:6] != [str(value) for value in want] or [float(value) for value in row[6:]] != numbers:
+        if row[:7] != [str(value) for value in want] or [float(value) for value in row[7:]] != numbers:
             faults.append(f"{row}: expected {want + numbers}")
     return faults
 
@@ -247,7 +250,7 @@ def planted():
     noise = {0: 100, 1: 0, 2: 0.5, 3: -0.25}
     spent = {f"{kind} {p}": {"read": s / 2, "compute": s / (3 if p < 8 else 4), "exchange": 0.1 * p, "write": 5 if (kind, p) == ("strong", 8) else 0.01}
              for (kind, p), s in seconds.items()}
-    plan(seconds={f"{kind} {p} {i}": s + more for (kind, p), s in seconds.items() for i, more in noise.items()}, phases=spent, device="cpu")
+    plan(seconds={f"{kind} {p} {i}": s + more for (kind, p), s in seconds.items() for i, more in noise.items()}, phases=spent, device="cpu", working=4)
     ran = scaling("--hosts", "a,b", "--per-node", "4", "--ranks", "2,4,8", "--out", "planted", "normalize")
     faults = whole("planted")
     good(ran, "planted times: table and CSV", not faults)
@@ -258,7 +261,8 @@ def planted():
           and [row["limiting"] for row in rows[:3]] == ["read", "read", "write"] and rows[2]["longer by s"] == "write +4.997"
           and all(row["nodes"] == ("2" if row["ranks"] == "8" else "1") and row["runs"] == "3" for row in rows),
           "speed-up and efficiency against 2 ranks; the run that warms up does not count", *rows)
-    gm.ok("Against 2 ranks" in below and "`-- --threads N`" in below, "what the table stands on", below)
+    gm.ok("Against 2 ranks" in below and "`-- --threads N`" in below and "strong, 8 ranks: 4 had no work" in below
+          and "strong, 4 ranks:" not in below, "what the table stands on", below)
     for name in ("scaling.csv", "scaling.md", "scaling.gnuplot"):
         shutil.copy(f"planted/{name}", name)
         os.remove(f"planted/{name}")
