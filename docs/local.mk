@@ -5,7 +5,8 @@ dist_doc_DATA += \
 	docs/before_after.gnuplot \
 	docs/design.md \
 	docs/laboratory.md \
-	docs/performance.md
+	docs/performance.md \
+	docs/scaling.md
 
 # The pictures of laboratory.md, which is beside their folder.
 laboratorydir = $(docdir)/laboratory
@@ -26,3 +27,16 @@ dist_laboratory_DATA = \
 	docs/laboratory/shared.svg \
 	docs/laboratory/transfer.svg \
 	docs/laboratory/transpose.svg
+
+# Tables and pictures of scaling.md.
+scalingdir = $(docdir)/scaling
+dist_scaling_DATA = \
+	docs/scaling/hosts-matmul-phases.svg \
+	docs/scaling/hosts-matmul-speedup.svg \
+	docs/scaling/hosts-matmul.csv \
+	docs/scaling/hosts-normalize-phases.svg \
+	docs/scaling/hosts-normalize-speedup.svg \
+	docs/scaling/hosts-normalize.csv \
+	docs/scaling/hosts-reduce-phases.svg \
+	docs/scaling/hosts-reduce-speedup.svg \
+	docs/scaling/hosts-reduce.csv
