@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct gm_bind_view {
@@ -97,6 +98,17 @@ static void restrict_to_node(hwloc_topology_t topology, int numa, int least, hwl
     hwloc_bitmap_free(near);
 }
 
+/* "0,2,4,...": the end of a list that does not fit is left out, and that is seen. */
+static void write_list(hwloc_const_cpuset_t share, char *list, int room)
+{
+    static const char more[] = ",...";
+    if (hwloc_bitmap_list_snprintf(list, (size_t)room, share) < room)
+        return;
+    list[room - (int)sizeof more] = '\0';
+    char *last = strrchr(list, ',');
+    strcpy(last ? last : list, more);
+}
+
 static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t share, gm_binding *binding)
 {
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
@@ -106,7 +118,7 @@ static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t share, gm_b
     binding->processors = hwloc_bitmap_weight(share);
     binding->numa_nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
     binding->numa_node = hwloc_bitmap_weight(nodes) == 1 ? hwloc_bitmap_first(nodes) : -1;
-    hwloc_bitmap_list_snprintf(binding->list, sizeof binding->list, share);
+    write_list(share, binding->list, sizeof binding->list);
     if (binding->bound && binding->numa_nodes > 1 && binding->numa_node >= 0)
         hwloc_set_membind(topology, nodes, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_PROCESS | HWLOC_MEMBIND_BYNODESET);
     hwloc_bitmap_free(nodes);

@@ -9,7 +9,7 @@ typedef struct gm_binding {
     int numa_nodes; /* of the host; 0: unknown */
     int numa_node;  /* of the memory that is allocated; -1: any */
     int bound;      /* is this process bound to the processors? */
-    char list[128]; /* "0-7": the processors, as the system numbers them; "": unknown */
+    char list[128]; /* "0-7": the processors, as the system numbers them; "0,2,...": there are more; "": unknown */
     char from[16];  /* who gave the processors to share: "host": they are all that it has; "affinity": the process was
                        started with fewer; "launcher": mpirun was; "option": of mpirun; "": unknown */
 } gm_binding;

@@ -206,6 +206,24 @@ static void test_launcher(const cpu_set_t *all)
         unsetenv(names[i]);
 }
 
+/* A machine whose cores have every second processor: their list is longer than the text of a binding. */
+static void test_long_list(void)
+{
+    enum { EACH = 60 };
+    char machine[1024] = "core:2 pu:60(indexes=";
+    for (int i = 0; i < 2 * EACH; i++)
+        snprintf(machine + strlen(machine), sizeof machine - strlen(machine), "%d%s",
+                 i < EACH ? 2 * i : 2 * (i - EACH) + 1, i < 2 * EACH - 1 ? "," : ")");
+    setenv("HWLOC_SYNTHETIC", machine, 1);
+    outcome o = start_in_child(NULL, 0, 0, 2, -1);
+    unsetenv("HWLOC_SYNTHETIC");
+    size_t length = strlen(o.binding.list);
+    tap_ok(o.binding.processors == EACH || !o.binding.bound, "a core of %d processors", EACH);
+    tap_ok(strncmp(o.binding.list, "0,2,4,6,8,10,12,", 16) == 0 && length > 100 && length < sizeof o.binding.list &&
+               strcmp(o.binding.list + length - 4, ",...") == 0 && o.binding.list[length - 5] % 2 == 0,
+           "a list that does not fit ends between numbers, and says so: %s", o.binding.list);
+}
+
 int main(void)
 {
     static const char *const names[] = {"OMPI_MCA_hwloc_base_binding_policy",
@@ -235,5 +253,6 @@ int main(void)
     test_launcher(&whole.processors);
     char text[32];
     tap_ok(strchr(gm_hwloc_version(text), '.') != NULL, "hwloc %s", text);
+    test_long_list();
     return tap_done();
 }
