@@ -41,7 +41,9 @@ typedef struct gm_device_info {
     char uuid[48];                     /* "GPU-...", the same in every process; empty for the CPU */
     char pci[24];                      /* "0000:1b:00.0"; empty for the CPU */
     int64_t memory_total, memory_free; /* bytes */
+    int index;                         /* as in messages and in nvidia-smi; -1: unknown, or there is only one */
     int numa_node;                     /* of the host memory nearest to it; -1: unknown */
+    char driver[32], runtime[16];      /* versions: of its driver, and of the library that drives it; "": unknown */
     int capability;                    /* CUDA: 10 * major + minor */
     int multiprocessors;
     int64_t clock_hz, memory_clock_hz; /* 0: unknown */

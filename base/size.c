@@ -86,6 +86,18 @@ char *gm_size_format(int64_t bytes, char *text)
     return text;
 }
 
+char *gm_si_format(double value, char *text)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+    int prefix = 0;
+    while (value >= 999.5 && prefix < 6) { /* which three digits would round to 1000 */
+        value /= 1000;
+        prefix++;
+    }
+    snprintf(text, GM_SIZE_TEXT, "%.3g %s", value, prefixes[prefix]);
+    return text;
+}
+
 int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value)
 {
     char *end;

@@ -43,6 +43,10 @@ enum { GM_SIZE_TEXT = 32 };
 /* Writes "1.50 GiB" into text [GM_SIZE_TEXT] and returns it. Rounded up, so that a requirement is never understated. */
 char *gm_size_format(int64_t bytes, char *text);
 
+/* Writes "34.4 G", three digits and the prefix of an SI unit, which the caller writes behind it, into text
+ * [GM_SIZE_TEXT] and returns it. value is not negative. */
+char *gm_si_format(double value, char *text);
+
 /* "1024" -> value, the whole text, in [low, high]. Return 0, or 1 when it is no such integer. */
 int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value);
 /* A finite number, the whole text. Return 0, or 1 when it is no such number. */

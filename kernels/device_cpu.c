@@ -97,7 +97,7 @@ static int cpu_describe(gm_device *device, gm_device_info *info)
     proc_find("/proc/meminfo", "MemAvailable", available, sizeof available);
     info->memory_free = gm_mul_sat(strtoll(available, NULL, 10), 1024);
     info->memory_total = gm_mul_sat(gm_max(sysconf(_SC_PHYS_PAGES), 0), gm_max(sysconf(_SC_PAGESIZE), 0));
-    info->numa_node = -1;
+    info->index = info->numa_node = -1;
     info->multiprocessors = (int)gm_max(sysconf(_SC_NPROCESSORS_ONLN), 0);
 #ifdef _SC_LEVEL2_CACHE_SIZE
     info->l2_bytes = gm_max(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);

@@ -80,6 +80,17 @@ static void describe_speeds(const gm_device *device, gm_device_info *info)
     }
 }
 
+/* The driver by its own version or, where the system does not tell it, by the newest CUDA that it runs. */
+static void describe_versions(gm_device_info *info)
+{
+    int runtime = 0, driver = 0;
+    if (cudaRuntimeGetVersion(&runtime) == cudaSuccess && runtime > 0)
+        snprintf(info->runtime, sizeof info->runtime, "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    if (!gm_driver_version("/proc/driver/nvidia/version", info->driver)[0] &&
+        cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0)
+        snprintf(info->driver, sizeof info->driver, "for CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+}
+
 int gm_cuda_describe(gm_device *device, gm_device_info *info)
 {
     size_t free_bytes, total_bytes;
@@ -99,8 +110,10 @@ int gm_cuda_describe(gm_device *device, gm_device_info *info)
     format_uuid(&device->uuid, info->uuid);
     info->memory_total = (int64_t)total_bytes;
     info->memory_free = (int64_t)free_bytes;
+    info->index = device->number;
     info->numa_node = (int)find_property(info->pci, "numa_node", -1);
     info->host_limit = find_host_limit(device, info->pci);
     describe_speeds(device, info);
+    describe_versions(info);
     return GM_OK;
 }

@@ -44,6 +44,10 @@ enum { GM_VERSION_TEXT = 256 };
 char *gm_blas_version(char *text);
 char *gm_cuda_version(char *text);
 
+/* "580.65.06": the version in the file in which NVIDIA's driver tells it; "" if there is none. Returns text. */
+enum { GM_DRIVER_TEXT = 32 };
+char *gm_driver_version(const char *file, char text[GM_DRIVER_TEXT]);
+
 #ifdef __cplusplus
 }
 #endif

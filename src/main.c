@@ -44,19 +44,7 @@ static int run_all(gm_job *job, double started)
     job->report.init_s = gm_clock() - started;
     status = gm_operation_run_all(job);
     gm_stop_end();
-    if (!job->options->report)
-        return status;
-
-    /* A failure is reported as well; its cause must outlive the writing of the report. */
-    gm_error cause;
-    gm_error_get(&cause);
-    gm_error_clear();
-    int written = gm_report_write_all(job, status);
-    if (status > GM_DIFFER) {
-        gm_error_clear();
-        gm_fail(cause.code, "%s", cause.text);
-    }
-    return status ? status : written;
+    return gm_report_end_all(job, status);
 }
 
 int main(int argc, char **argv)

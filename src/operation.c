@@ -366,6 +366,7 @@ int gm_operation_run_all(gm_job *job)
         status = show_plan_all(&run);
     else if (!status)
         status = run.shape.outputs ? write_all(&run, &ended) : look_all(&run, &ended);
+    job->report.has_streamed = !status && o.plan && !job->options->plan;
     job->report.wall_s = (ended > 0 ? ended : gm_clock()) - from - job->report.sync_s;
     release(&run);
     free(run.record);

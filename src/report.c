@@ -4,52 +4,15 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text/escape.h"
+#include "base/size.h"
 #include "io/write/output.h"
 #include "src/job.h"
+#include "src/summary/times.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* The measurements of one rank: a flat record. */
-typedef struct rank_record {
-    char host[GM_HOST_MAX];
-    gm_device_info device;
-    gm_phase_times times;
-    double flop, init_s;
-    int64_t bytes_read, bytes_written;
-    int64_t peak_host, peak_device;
-} rank_record;
-
-/* jansson leaves out what it has no memory for. */
-static atomic_int lacking;
-
-static void *allocate(size_t bytes)
-{
-    void *memory = malloc(bytes);
-    if (!memory)
-        atomic_store(&lacking, 1);
-    return memory;
-}
-
-int gm_report_memory(void)
-{
-    return atomic_load(&lacking) ? gm_fail(GM_EDEVICE, "no memory for the report or the attributes of the output")
-                                 : GM_OK;
-}
-
-json_t *gm_report_text(const char *text)
-{
-    char *copy = gm_escape_utf8_copy(text);
-    json_t *string = copy ? json_string(copy) : NULL;
-    if (!copy)
-        atomic_store(&lacking, 1);
-    free(copy);
-    return string;
-}
 
 json_t *gm_report_words(const gm_job *job)
 {
@@ -82,29 +45,7 @@ json_t *gm_report_options(const gm_job *job)
     return options;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static json_t *phases(const rank_record *all, int size)
-{
-    double *seconds = allocate((size_t)size * sizeof *seconds);
-    json_t *object = json_object();
-    for (int phase = 0; seconds && phase < GM_PHASES; phase++) {
-        for (int r = 0; r < size; r++)
-            seconds[r] = all[r].times.seconds[phase];
-        qsort(seconds, (size_t)size, sizeof *seconds, by_size);
-        json_object_set_new(
-            object, gm_phase_name((gm_phase)phase),
-            json_pack("{s:f, s:f, s:f}", "min", seconds[0], "median", seconds[size / 2], "max", seconds[size - 1]));
-    }
-    free(seconds);
-    return object;
-}
-
-static json_t *hosts(const rank_record *all, int size)
+static json_t *hosts(const gm_rank_record *all, int size)
 {
     json_t *list = json_array();
     for (int r = 0; r < size; r++) {
@@ -117,7 +58,7 @@ static json_t *hosts(const rank_record *all, int size)
     return list;
 }
 
-static json_t *devices(const rank_record *all, int size)
+static json_t *devices(const gm_rank_record *all, int size)
 {
     json_t *list = json_array();
     for (int r = 0; r < size; r++)
@@ -149,21 +90,32 @@ static void set_owned(json_t *root, const char *key, json_t **value)
         json_object_set(root, key, *value);
 }
 
-static json_t *compose(gm_job *job, const rank_record *all, int exit)
+static json_t *per_rank(const gm_rank_record *all, int size)
+{
+    json_t *list = json_array();
+    for (int r = 0; r < size; r++)
+        json_array_append_new(list, gm_rank_json(all, r));
+    return list;
+}
+
+/* In units of 10^12 and 10^9; over the longest phase of a rank. */
+static json_t *rates(const gm_run_times *t)
+{
+    double compute = t->row[GM_PHASE_COMPUTE].most, read = t->row[GM_PHASE_READ].most,
+           write = t->row[GM_PHASE_WRITE].most;
+    return json_pack("{s:f, s:f, s:f, s:f}", "tflops", t->wall > 0 ? t->flop / t->wall / 1e12 : 0, "compute_tflops",
+                     compute > 0 ? t->flop / compute / 1e12 : 0, "read_gbs", read > 0 ? t->bytes_read / read / 1e9 : 0,
+                     "write_gbs", write > 0 ? t->bytes_written / write / 1e9 : 0);
+}
+
+static json_t *compose(gm_job *job, const gm_rank_record *all, const gm_run_times *times, int exit)
 {
     gm_report *r = &job->report;
     int size = job->ranks->size;
-    double flop = 0, compute = 0, read_s = 0, write_s = 0, bytes_read = 0, bytes_written = 0;
     int64_t peak_host = 0, peak_device = 0;
     for (int i = 0; i < size; i++) {
-        flop += all[i].flop;
-        bytes_read += (double)all[i].bytes_read;
-        bytes_written += (double)all[i].bytes_written;
-        compute = all[i].times.seconds[GM_PHASE_COMPUTE] > compute ? all[i].times.seconds[GM_PHASE_COMPUTE] : compute;
-        read_s = all[i].times.seconds[GM_PHASE_READ] > read_s ? all[i].times.seconds[GM_PHASE_READ] : read_s;
-        write_s = all[i].times.seconds[GM_PHASE_WRITE] > write_s ? all[i].times.seconds[GM_PHASE_WRITE] : write_s;
-        peak_host = all[i].peak_host > peak_host ? all[i].peak_host : peak_host;
-        peak_device = all[i].peak_device > peak_device ? all[i].peak_device : peak_device;
+        peak_host = gm_max(peak_host, all[i].peak_host);
+        peak_device = gm_max(peak_device, all[i].peak_device);
     }
     char started[32];
     time_t seconds = (time_t)r->started;
@@ -181,17 +133,15 @@ static json_t *compose(gm_job *job, const rank_record *all, int exit)
     set_owned(root, "plan", &r->plan);
     json_object_set_new(root, "start", start_of(&r->start));
     set_exchange(root, &job->exchange);
-    json_object_set_new(root, "phases", phases(all, size));
+    gm_times_report(times, all, r->has_streamed && exit <= GM_DIFFER, root);
     json_object_set_new(root, "peak_host_bytes", json_integer((json_int_t)peak_host));
     json_object_set_new(root, "peak_device_bytes", json_integer((json_int_t)peak_device));
-    json_object_set_new(root, "flop", json_real(flop));
-    json_object_set_new(root, "bytes_read", json_integer((json_int_t)bytes_read));
-    json_object_set_new(root, "bytes_written", json_integer((json_int_t)bytes_written));
-    json_object_set_new(root, "rates",
-                        json_pack("{s:f, s:f, s:f, s:f}", "tflops", r->wall_s > 0 ? flop / r->wall_s / 1e12 : 0,
-                                  "compute_tflops", compute > 0 ? flop / compute / 1e12 : 0, "read_gbs",
-                                  read_s > 0 ? bytes_read / read_s / 1e9 : 0, "write_gbs",
-                                  write_s > 0 ? bytes_written / write_s / 1e9 : 0));
+    json_object_set_new(root, "flop", json_real(times->flop));
+    json_object_set_new(root, "bytes_read", json_integer((json_int_t)times->bytes_read));
+    json_object_set_new(root, "bytes_written", json_integer((json_int_t)times->bytes_written));
+    json_object_set_new(root, "rates", rates(times));
+    json_object_set_new(root, "libraries", gm_versions_json(&all[0].versions));
+    json_object_set_new(root, "per_rank", per_rank(all, size));
     set_owned(root, "verification", &r->verification);
     if (r->results)
         set_owned(root, "results", &r->results);
@@ -214,19 +164,19 @@ int gm_report_check(gm_job *job, const gm_dataset *inputs, int count, const char
 int gm_report_open_all(gm_job *job)
 {
     int here = job->options->report && job->ranks->rank == 0;
-    json_set_alloc_funcs(allocate, free);
+    gm_report_start();
     return gm_job_agree_all(
         job, here ? gm_text_open(&job->report.file, job->options->report, job->options->force, GM_REPORT_KIND) : GM_OK);
 }
 
-static int write_file(gm_job *job, const rank_record *all, int exit)
+static int write_file(gm_job *job, const gm_rank_record *all, const gm_run_times *times, int exit)
 {
     gm_text_file *file = &job->report.file;
     if (!gm_text_may_publish(file)) { /* the run failed before the inputs were known */
         gm_note("%s: exists and is no report, which might be an input: not replaced", file->name);
         return GM_OK;
     }
-    json_t *root = compose(job, all, exit);
+    json_t *root = compose(job, all, times, exit);
     errno = ENOMEM;
     int failed = !root || json_dumpf(root, file->stream, JSON_INDENT(2)) || fputc('\n', file->stream) == EOF;
     json_decref(root);
@@ -237,26 +187,76 @@ static int write_file(gm_job *job, const rank_record *all, int exit)
     return status;
 }
 
-int gm_report_write_all(gm_job *job, int exit)
+static void measure(const gm_job *job, gm_rank_record *mine)
 {
     const gm_report *r = &job->report;
-    rank_record mine = {.device = job->info,
-                        .times = r->times,
-                        .flop = r->flop,
-                        .init_s = r->init_s,
-                        .bytes_read = r->bytes_read,
-                        .bytes_written = r->bytes_written,
-                        .peak_host = gm_memory_peak(GM_HOST),
-                        .peak_device = gm_memory_peak(GM_DEVICE)};
-    strcpy(mine.host, job->ranks->host);
-    rank_record *all = calloc((size_t)job->ranks->size, sizeof *all);
-    int status = gm_job_agree_all(job, all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the report"));
-    if (!status)
-        status = gm_gather_all(job->ranks, &mine, sizeof mine, all);
+    memset(mine, 0, sizeof *mine);
+    strcpy(mine->host, job->ranks->host);
+    mine->binding = job->binding;
+    mine->threads = job->threads;
+    mine->device = job->info;
+    gm_versions_find(&mine->versions);
+    gm_slurm_find(&mine->slurm);
+    mine->times = r->times;
+    mine->start_s = r->init_s;
+    mine->sync_s = r->sync_s;
+    mine->flop = r->flop;
+    mine->bytes_read = r->bytes_read;
+    mine->bytes_written = r->bytes_written;
+    mine->peak_host = gm_memory_peak(GM_HOST);
+    mine->peak_device = gm_memory_peak(GM_DEVICE);
+}
+
+/* all: room for the records of all ranks on rank 0, NULL elsewhere. Collective. */
+static int end_all(gm_job *job, gm_rank_record *all, int exit)
+{
+    gm_rank_record mine;
+    gm_run_times times;
+    measure(job, &mine);
+    int status = gm_gather_all(job->ranks, &mine, sizeof mine, all);
+    if (!status && all)
+        gm_times_find(all, job->ranks->size, job->report.wall_s, &times);
     if (!status && job->report.file.stream)
-        status = write_file(job, all, exit);
+        status = write_file(job, all, &times, exit);
+    status = gm_job_agree_all(job, status);
+    if (!status && all && job->report.has_streamed && exit <= GM_DIFFER)
+        gm_times_say(&times, all);
+    return status;
+}
+
+/* Collective. */
+static int gather_and_end_all(gm_job *job, int exit)
+{
+    int is_first = job->ranks->rank == 0;
+    gm_rank_record *all = is_first ? calloc((size_t)job->ranks->size, sizeof *all) : NULL;
+    int status = is_first && !all ? gm_fail(GM_EDEVICE, "no memory for the times of all ranks") : GM_OK;
+    status = gm_job_agree_all(job, status);
+    if (!status)
+        status = end_all(job, all, exit);
     free(all);
-    return gm_job_agree_all(job, status);
+    return status;
+}
+
+int gm_report_end_all(gm_job *job, int status)
+{
+    const gm_options *o = job->options;
+    if (!o->report && (o->quiet || !job->report.has_streamed))
+        return status;
+    gm_error cause, error;
+    gm_error_get(&cause); /* a failure is reported as well, and must outlive that */
+    gm_error_clear();
+    int written = gather_and_end_all(job, status);
+    if (written && !o->report) { /* the work is done, and stays so */
+        gm_error_get(&error);
+        gm_warn("the times of the ranks are not told: %s", error.text);
+        gm_error_clear();
+        written = GM_OK;
+    }
+    if (status > GM_DIFFER) {
+        gm_error_clear();
+        gm_fail(cause.code, "%s", cause.text);
+    }
+    return status ? status : written;
 }
 
 void gm_report_clear(gm_report *r)

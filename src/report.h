@@ -3,9 +3,8 @@
 #define GM_SRC_REPORT_H
 
 #include "base/file/text_file.h"
+#include "src/summary/json.h"
 #include "src/stream/stream.h"
-
-#include <jansson.h>
 
 struct gm_job;
 struct gm_dataset;
@@ -28,6 +27,7 @@ typedef struct gm_report {
     gm_phase_times times;
     double flop; /* of this rank, as are the next two */
     int64_t bytes_read, bytes_written;
+    int has_streamed; /* the work is done, and went through the ring: its times are told. The same on all ranks */
     /* Rank 0 only; owned; NULL: left out. */
     json_t *inputs, *output, *plan, *verification, *results;
     gm_text_file file; /* rank 0, with --report */
@@ -39,16 +39,9 @@ typedef struct gm_report {
 /* Opens the file of --report, if there is one, before anything is computed (text_file.h). Collective. */
 int gm_report_open_all(struct gm_job *job);
 
-/* GM_EDEVICE if memory for an entry of a report was lacking: it may be incomplete. */
-int gm_report_memory(void);
-
 /* Before the work begins: the report must replace none of the files that the inputs are read from, and not have the
  * name of the output (may be NULL). GM_EOUTPUT, GM_EINPUT. Rank 0. */
 int gm_report_check(struct gm_job *job, const struct gm_dataset *inputs, int count, const char *output);
-
-/* Text of any bytes as a string of JSON, which is UTF-8: other bytes become \xHH (base/text/escape.h). NULL: no memory.
- * New reference. */
-json_t *gm_report_text(const char *text);
 
 /* The words of the command line. New reference. */
 json_t *gm_report_words(const struct gm_job *job);
@@ -59,9 +52,10 @@ json_t *gm_report_dataset(const struct gm_dataset *dataset);
 /* The options that were given, as an object. New reference. */
 json_t *gm_report_options(const struct gm_job *job);
 
-/* Gathers what the ranks measured and, on rank 0, writes the file of --report if there is one. exit: the status of the
- * run. Collective. */
-int gm_report_write_all(struct gm_job *job, int exit);
+/* The end of a run with this status, which is agreed: gathers what the ranks measured, if anything wants it, and rank 0
+ * writes the file of --report, and tells of a run that has streamed and ended well (summary/times.h). Returns the
+ * status, or that of a report that could not be written; the error of the run is kept. Collective. */
+int gm_report_end_all(struct gm_job *job, int status);
 
 void gm_report_clear(gm_report *report);
 

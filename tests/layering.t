@@ -22,11 +22,12 @@ $below{tests} = [keys %below, "tests"];
 # may always include its own headers. A folder that is not listed may include all.
 my %inside = (
     src => {
-        "."       => [qw(stream rates start exchange)],
+        "."       => [qw(stream rates start exchange summary)],
         start     => [],
         stream    => [],
         exchange  => [qw(stream)],
         rates     => [qw(stream exchange)],
+        summary   => [qw(stream)],
         matmul    => [qw(. stream rates exchange)],
         reduce    => [qw(. stream rates)],
         normalize => [qw(. stream rates reduce)],

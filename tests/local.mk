@@ -62,6 +62,8 @@ GM_TESTS = \
 	tests/src/progress \
 	tests/src/rates/measure.np3 \
 	tests/src/rates/work \
+	tests/src/summary/rank \
+	tests/src/summary/times \
 	tests/base/memory \
 	tests/base/types/dtype \
 	tests/base/file/leftover \
@@ -129,6 +131,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/shares.t \
 	tests/cli/signals.t \
 	tests/cli/refusals.t \
+	tests/cli/report.t \
 	tests/cli/startup.t \
 	tests/cli/sight.t \
 	tests/cli/virtual.t \
@@ -333,6 +336,10 @@ tests_src_progress_SOURCES = tests/src/progress.c
 tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_rates_work_SOURCES = tests/src/rates/work.c
+tests_src_summary_rank_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_summary_rank_SOURCES = tests/src/summary/rank.c
+tests_src_summary_times_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_summary_times_SOURCES = tests/src/summary/times.c
 tests_base_types_dtype_SOURCES = tests/base/types/dtype.c
 tests_base_memory_SOURCES = tests/base/memory.c
 tests_base_file_leftover_SOURCES = tests/base/file/leftover.c tests/base/file/each.h

@@ -2,6 +2,8 @@
 #include "io/read/reader.h"
 
 #include <inttypes.h>
+#include <libdeflate.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/range.h"
@@ -127,4 +129,10 @@ int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *
     int64_t rows, columns;
     gm_dataset_matrix(&reader->dataset, &rows, &columns);
     return gm_reader_read_part(reader, 0, 0, columns, first, count, dst);
+}
+
+char *gm_deflate_version(char *text)
+{
+    snprintf(text, 32, "%s", LIBDEFLATE_VERSION_STRING);
+    return text;
 }

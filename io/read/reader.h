@@ -41,4 +41,7 @@ int gm_reader_read_box(gm_reader *reader, const int64_t *start, const int64_t *c
  * GM_EINPUT. */
 int gm_reader_read_range(gm_reader *reader, int64_t first, int64_t count, void *dst);
 
+/* "1.14": the libdeflate that the program was compiled with. text has room for 32 bytes. Returns text. */
+char *gm_deflate_version(char *text);
+
 #endif
