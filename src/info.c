@@ -7,6 +7,7 @@
 #include "io/write/output.h"
 #include "kernels/kernels.h"
 #include "src/operation.h"
+#include "src/summary/libraries.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ enum { MOST_DEVICES = 32 };
 typedef struct sight {
     char host[GM_HOST_MAX];
     gm_binding binding;
+    gm_device_info own; /* of several ranks: the device that this one computes on; kind "": there is none */
+    double rate;        /* of exchange with the next rank, bytes per second; 0: unknown */
     int devices;
     gm_device_info device[MOST_DEVICES];
 } sight;
@@ -56,19 +59,46 @@ static void look_around(const gm_job *job, sight *s)
     }
 }
 
+/* "staged, 1.85 GB/s": to the next rank, and from the last one to the first. */
+static char *format_exchange(const gm_job *job, double rate, char *text, size_t room)
+{
+    const char *path = job->exchange.path;
+    if (path[0] && rate > 0)
+        snprintf(text, room, "%s, %.3g GB/s", path, rate / 1e9);
+    else
+        snprintf(text, room, "%s", path[0] ? path : "none");
+    return text;
+}
+
+/* "cuda 2  NVIDIA H200" */
+static void print_own_device(const gm_device_info *d)
+{
+    printf("%s", d->kind[0] ? d->kind : "-");
+    if (d->index >= 0 && d->kind[0])
+        printf(" %d", d->index);
+    printf("%s%s", d->name[0] ? "  " : "", d->name);
+}
+
 static void print_ranks(const gm_job *job, const sight *all)
 {
-    int size = job->ranks->size, hosts = job->ranks->hosts;
+    int size = job->ranks->size, hosts = job->ranks->hosts, are_several = size > 1;
     printf("%d rank%s on %d host%s\n\n", size, size > 1 ? "s" : "", hosts, hosts > 1 ? "s" : "");
-    printf("%-5s %-24s %10s  %-16s %-6s %-9s %s\n", "rank", "host", "processors", "which", "bound", "given by",
-           "memory");
+    printf("%-5s %-24s %10s  %-16s %-6s %-9s ", "rank", "host", "processors", "which", "bound", "given by");
+    printf(are_several ? "%-12s  %-18s  %s\n" : "%s\n", "memory", "to the next", "device");
     for (int r = 0; r < size; r++) {
         const gm_binding *b = &all[r].binding;
-        char node[32] = "any node";
+        char node[32] = "any node", exchange[32];
         if (b->numa_node >= 0)
             snprintf(node, sizeof node, "node %d of %d", b->numa_node, b->numa_nodes);
-        printf("%-5d %-24s %10d  %-16s %-6s %-9s %s\n", r, all[r].host, b->processors, b->list[0] ? b->list : "-",
-               b->bound ? "yes" : "no", b->from[0] ? b->from : "-", node);
+        printf("%-5d %-24s %10d  %-16s %-6s %-9s ", r, all[r].host, b->processors, b->list[0] ? b->list : "-",
+               b->bound ? "yes" : "no", b->from[0] ? b->from : "-");
+        if (are_several) {
+            printf("%-12s  %-18s  ", node, format_exchange(job, all[r].rate, exchange, sizeof exchange));
+            print_own_device(&all[r].own);
+            printf("\n");
+        } else {
+            printf("%s\n", node);
+        }
     }
 }
 
@@ -155,22 +185,19 @@ static void print_libraries(const gm_job *job)
 {
     char text[GM_VERSION_TEXT];
     printf("\nlibraries\n");
-    printf("  %-12s %s\n", "HDF5", gm_hdf5_version(text));
-    printf("  %-12s %s\n", "MPI", gm_mpi_version(text));
-    printf("  %-12s %s\n", "BLAS", gm_blas_version(text));
-    printf("  %-12s %s\n", "hwloc", gm_hwloc_version(text));
-    printf("  %-12s %s\n", "jansson", JANSSON_VERSION);
+    for (int i = 0; i < GM_LIBRARIES; i++)
+        printf("  %-12s %s\n", gm_libraries[i].title, gm_libraries[i].version(text));
     printf("  %-12s %s\n", "CUDA", gm_cuda_version(text));
     if (job->exchange.version[0])
         printf("  %-12s %s\n", "NCCL", job->exchange.version);
 }
 
-/* Several ranks try a path between their devices, and its rate. Where none works, that is said, unless the user has
- * asked for one. Collective. */
-static int try_exchange_all(gm_job *job, double *rate)
+/* Several ranks open the devices that they compute on, and try a path between them, and its rate: of this rank, and the
+ * least. Where none works, that is said, unless the user has asked for one. Collective. */
+static int try_exchange_all(gm_job *job, double *own, double *rate)
 {
     gm_exchange *exchange = NULL;
-    *rate = 0;
+    *own = *rate = 0;
     if (job->ranks->size == 1)
         return GM_OK;
     int was_hushed = gm_log_hush(1); /* of the devices all is said */
@@ -179,7 +206,7 @@ static int try_exchange_all(gm_job *job, double *rate)
     if (!status)
         status = gm_job_open_exchange_all(job, "auto", &exchange);
     if (!status)
-        status = gm_exchange_rate_all(exchange, rate);
+        status = gm_exchange_rate_all(exchange, own, rate);
     gm_exchange_close(exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
@@ -189,6 +216,18 @@ static int try_exchange_all(gm_job *job, double *rate)
     job->exchange.path[0] = '\0';
     memcpy(job->exchange.reason, error.text, sizeof job->exchange.reason);
     return GM_OK;
+}
+
+/* The device of this rank and its processors, near to it; without one, those that it has anyway. Collective. */
+static int find_place_all(gm_job *job, sight *mine)
+{
+    int64_t bound = job->binding.processors; /* with its device, as that of other ranks or not */
+    int status = gm_job_agree_all(job, gm_min_all(&bound));
+    if (!status && bound == 0)
+        status = gm_bind_all(job->ranks, -1, &job->binding);
+    mine->binding = job->binding;
+    mine->own = job->info;
+    return status;
 }
 
 static int describe_machine_all(gm_job *job)
@@ -202,12 +241,12 @@ static int describe_machine_all(gm_job *job)
     status = gm_job_agree_all(job, status);
     if (!status) {
         look_around(job, mine);
-        status = gm_bind_all(job->ranks, -1, &mine->binding);
+        status = try_exchange_all(job, &mine->rate, &rate);
     }
     if (!status)
-        status = gm_job_agree_all(job, gm_gather_all(job->ranks, mine, sizeof *mine, all));
+        status = find_place_all(job, mine);
     if (!status)
-        status = try_exchange_all(job, &rate);
+        status = gm_job_agree_all(job, gm_gather_all(job->ranks, mine, sizeof *mine, all));
     if (!status && job->ranks->rank == 0) {
         print_ranks(job, all);
         print_devices(job, all);

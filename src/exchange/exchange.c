@@ -96,10 +96,10 @@ void gm_exchange_close(gm_exchange *x)
     free(x);
 }
 
-int gm_exchange_rate_all(gm_exchange *x, double *rate)
+int gm_exchange_rate_all(gm_exchange *x, double *own, double *least)
 {
-    *rate = 0;
-    return x->setup.ranks->size == 1 ? GM_OK : gm_probe_rate_all(&x->setup, x->path, x->state, rate);
+    *own = *least = 0;
+    return x->setup.ranks->size == 1 ? GM_OK : gm_probe_rate_all(&x->setup, x->path, x->state, own, least);
 }
 
 /* --- Exchanges --- */

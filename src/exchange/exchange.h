@@ -64,8 +64,9 @@ double gm_exchange_seconds(const gm_exchange *exchange);
 int gm_exchange_trade(gm_exchange *exchange, const gm_exchange_region *send, const gm_exchange_region *receive,
                       gm_event *after, int status);
 
-/* The rate of each rank's messages to the next one, all ranks at once, in bytes per second: the least of any rank. 0:
- * there is one rank, or no memory for it. Collective; the status is agreed. */
-int gm_exchange_rate_all(gm_exchange *exchange, double *rate);
+/* The rate of messages to the next rank while as many come from the one before, all ranks at once, in bytes per second:
+ * *own of this rank, until its own have gone and come; *least of any rank, until those of all have. 0: there is one
+ * rank, or no memory for it. Collective; the status is agreed. */
+int gm_exchange_rate_all(gm_exchange *exchange, double *own, double *least);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "src/stream/pool.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Rows that end at no word; those of one turn lie apart, so that a path that packs them does so. */
@@ -120,8 +121,8 @@ int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void
     return status;
 }
 
-/* Seconds of a turn of all ranks, once they have met. Collective. */
-static int time_all(ring *r, int64_t bytes, double *seconds)
+/* Seconds of a turn, once all ranks have met: of this rank, and until all have ended it. Collective. */
+static int time_all(ring *r, int64_t bytes, double *own, double *seconds)
 {
     const gm_ranks *ranks = r->setup->ranks;
     const gm_exchange_region send = {(ranks->rank + 1) % ranks->size, r->src, (size_t)bytes, (size_t)bytes, 1},
@@ -129,28 +130,38 @@ static int time_all(ring *r, int64_t bytes, double *seconds)
                                         (size_t)bytes, 1};
     int status = gm_agree_all(ranks, GM_OK);
     double from = gm_clock();
-    if (!status)
-        status = gm_agree_all(ranks, trade(r, &send, &receive, GM_OK));
+    if (!status) {
+        status = trade(r, &send, &receive, GM_OK);
+        *own = gm_clock() - from;
+        status = gm_agree_all(ranks, status);
+    }
     *seconds = gm_clock() - from;
     return status;
 }
 
-int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *rate)
+static double rate_of(int64_t bytes, double seconds)
+{
+    return seconds > 0 ? (double)bytes / seconds : 0;
+}
+
+int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *own, double *least)
 {
     ring r = {.setup = setup, .path = path, .state = state};
-    double best = 0, seconds = 0;
+    double best = INFINITY, best_own = INFINITY, seconds = 0, own_seconds = 0;
     int status = find_rows_all(&r, RATE_BYTES / PITCH);
     int64_t bytes = r.rows * PITCH, worst;
     if (!status)
         status = gm_agree_all(setup->ranks, open_ring(&r));
     for (int i = 0; i < RATE_TURNS && !status; i++) {
-        status = time_all(&r, bytes, &seconds);
-        best = best == 0 || seconds < best ? seconds : best;
+        status = time_all(&r, bytes, &own_seconds, &seconds);
+        best = fmin(best, seconds);
+        best_own = fmin(best_own, own_seconds);
     }
-    worst = (int64_t)((double)bytes / (best > 0 ? best : 1));
+    worst = (int64_t)rate_of(bytes, best);
     if (!status)
         status = gm_min_all(&worst);
-    *rate = status ? 0 : (double)worst;
+    *own = status ? 0 : rate_of(bytes, best_own);
+    *least = status ? 0 : (double)worst;
     close_ring(&r);
     return status;
 }

@@ -13,6 +13,6 @@ enum { GM_PROBE_LEAST = 3 * 8256 + GM_ALLOC_OVERHEAD };
 int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state);
 
 /* gm_exchange_rate_all(). Collective. */
-int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *rate);
+int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *own, double *least);
 
 #endif

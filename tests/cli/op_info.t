@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """info: ranks, devices and libraries; what a file holds."""
+import os
 import re
 
 import gm
@@ -13,6 +14,19 @@ for ranks in (1, 3):
     gm.ok(all(re.search(rf"^  {name} +\S*\d+\.\d+", ran.out, re.M) for name in ("HDF5", "hwloc", "jansson")), "versions", ran)
     gm.ok("OpenBLAS" in ran.out and "MPI" in ran.out and re.search("^  CUDA  ", ran.out, re.M), "BLAS, MPI, CUDA", ran)
     gm.ok(len(re.findall(r"^\d+ +\S+ +[1-9]\d* ", ran.out, re.M)) == ranks, "processors of each rank", ran)
+
+    rows = re.findall(r"^(\d+) +(\S+) +\d+ +\S+ +(?:yes|no) +\w+ +(?:any node|node \d+ of \d+) +(\w+), ([0-9.e+-]+) GB/s +(cpu|cuda \d+)  (\S.*)$", ran.out, re.M)
+    gm.ok([int(row[0]) for row in rows] == (list(range(ranks)) if ranks > 1 else []), "of several: the exchange with the next, and the device", ran, rows)
+    least = re.search(r"^  to the next +([0-9.e+-]+) GB/s", ran.out, re.M)
+    gm.ok(not rows or least and min(float(row[3]) for row in rows) > 0.999 * float(least[1]) / 1.001, "each as fast as the least, or faster", ran)
+    header = re.search(r"^rank +host .*$", ran.out, re.M)
+    gm.ok(header and ("to the next" in header[0]) == (ranks > 1) and ran.out.splitlines().index(header[0]) == 2, "one table by rank", ran)
+
+ran = gm.run("info --device cpu --host-memory 1K", 2)
+gm.ok(ran.code == 0 and len(re.findall(r"^\d+ +\S+ .* none +cpu  \S", ran.out, re.M)) == 2 and re.search(r"^  path +none: ", ran.out, re.M), "no path: ranks and devices all the same", ran)
+if not os.environ.get("GPUMEM_TEST_REQUIRE"):
+    ran = gm.run("info --device cuda", 2)
+    gm.ok(ran.code == 0 and (re.search(r"^cuda  none", ran.out, re.M) is None or len(re.findall(r"^\d+ +\S+ .* none +-$", ran.out, re.M)) == 2), "no device of the kind", ran)
 
 with h5py.File("f.h5", "w") as file:
     file["a"] = np.zeros((3, 4), ">f4")

@@ -38,6 +38,12 @@ def report_of(job):
         return json.load(file)
 
 
+def places_of(job):
+    """What the report says of the batch job: of each rank its job, and whether its node and host are the same."""
+    entries = [(rank["host"], rank["slurm"] or {}) for rank in report_of(job).get("per_rank", [])]
+    return [(slurm.get("job"), host.split(".")[0] == str(slurm.get("node")).split(".")[0]) for host, slurm in entries]
+
+
 class Job:
     """A submitted script of jobs/."""
 
@@ -84,7 +90,8 @@ def scripts():
     for job, file, nodes in zip(jobs, ("c1.h5", "c2.h5"), (1, 2)):
         report = report_of(job.end().id)
         job.check(f"matmul on {nodes} node{'s' * (nodes > 1)}", "COMPLETED", "0:0", same(file, "C", square), len(report.get("hosts", [])) == nodes,
-                  report.get("ranks") == 4, report.get("exit") == 0, "passed its check" in log_of(job.id))
+                  report.get("ranks") == 4, report.get("exit") == 0, "passed its check" in log_of(job.id), "limited by" in log_of(job.id),
+                  places_of(job.id) == [(int(job.id), True)] * 4)
     job = Job("reduce", "stack.h5:/d", "--stat", "sum", options=("-N2", "--ntasks-per-node=1", "--gpus-per-node=0")).end()
     job.check("reduce", "COMPLETED", "0:0", f"sum {int(gm.read('stack.h5', 'd').sum(dtype='u8'))}\n" in log_of(job.id))
     job = Job("normalize", "stack.h5:/d", "--type", "f32", "-o", "n.h5", options=("-N2", "--ntasks-per-node=2")).end()
@@ -111,7 +118,8 @@ def by_srun():
     square = gm.read("ab.h5", "A") @ gm.read("ab.h5", "B")
     os.environ["GPUMEM_LAUNCH"] = "srun"
     job = Job("matmul", "ab.h5", "-o", "c3.h5", options=("-N2", "--ntasks-per-node=2", "--cpus-per-task=2")).end()
-    job.check("srun", "COMPLETED", "0:0", same("c3.h5", "C", square), len(report_of(job.id).get("hosts", [])) == 2)
+    job.check("srun", "COMPLETED", "0:0", same("c3.h5", "C", square), len(report_of(job.id).get("hosts", [])) == 2,
+              places_of(job.id) == [(int(job.id), True)] * 4, all("step" in rank["slurm"] for rank in report_of(job.id).get("per_rank", [])))
     job = Job("matmul", "absent.h5", options=("-N2", "--ntasks-per-node=1")).end()
     job.check("srun: the code of the program", "FAILED", "3:0", log_of(job.id).count(gm.ERROR) == 1)
     del os.environ["GPUMEM_LAUNCH"]

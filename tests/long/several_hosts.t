@@ -60,12 +60,15 @@ def places():
         if len(everything) >= 2:
             gm.ok(all(set().union(*shares[name]) == everything and sum(map(len, shares[name])) == len(everything) for name in NAMES)
                   and all(row[3] == "yes" for row in rows), f"{each} on each: the ranks of a host share its processors", shares, ran)
+        gm.ok(len(re.findall(r"^\d+ .*  staged, [0-9.e+-]+ GB/s +\w+ ", ran.out, re.M)) == 3 * each, f"{each} on each: the exchange of each rank with the next", ran)
     ran = run("matmul ab.h5 --grid 6x1x1 -o placed.h5 --report placed.json --progress always --verbose")
     with open("placed.json") as file:
         report = json.load(file)
     gm.ok(ran.code == 0 and report["ranks"] == 6 and report["hosts"] == list(NAMES) and report["exit"] == 0
-          and [one["host"] for one in report["devices"]] == [name for name in NAMES for _ in range(2)], "the report", ran, report)
-    gm.ok(ran.err.count("passed its check") == 1, "notes come once", ran)
+          and [one["host"] for one in report["devices"]] == [name for name in NAMES for _ in range(2)]
+          and [one["host"] for one in report["per_rank"]] == [name for name in NAMES for _ in range(2)], "the report", ran, report)
+    gm.ok(ran.err.count("passed its check") == 1 and ran.err.count("limited by") == 1
+          and re.search(rf"slowest rank {report['work']['slowest']} on {NAMES[report['work']['slowest'] // 2]}$", ran.err, re.M), "notes come once", ran)
 
 
 # --- The same bits ---
