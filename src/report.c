@@ -163,10 +163,16 @@ int gm_report_check(gm_job *job, const gm_dataset *inputs, int count, const char
 
 int gm_report_open_all(gm_job *job)
 {
-    int here = job->options->report && job->ranks->rank == 0;
+    const gm_options *o = job->options;
+    gm_report *r = &job->report;
+    int here = o->report && job->ranks->rank == 0, wanted[] = {o->report != NULL, !o->quiet};
     gm_report_start();
-    return gm_job_agree_all(
-        job, here ? gm_text_open(&job->report.file, job->options->report, job->options->force, GM_REPORT_KIND) : GM_OK);
+    int status = gm_job_agree_all(job, here ? gm_text_open(&r->file, o->report, o->force, GM_REPORT_KIND) : GM_OK);
+    if (!status)
+        status = gm_job_agree_all(job, gm_broadcast_all(wanted, sizeof wanted));
+    r->is_wanted = wanted[0];
+    r->is_line_wanted = wanted[1];
+    return status;
 }
 
 static int write_file(gm_job *job, const gm_rank_record *all, const gm_run_times *times, int exit)
@@ -239,14 +245,14 @@ static int gather_and_end_all(gm_job *job, int exit)
 
 int gm_report_end_all(gm_job *job, int status)
 {
-    const gm_options *o = job->options;
-    if (!o->report && (o->quiet || !job->report.has_streamed))
+    const gm_report *r = &job->report;
+    if (!r->is_wanted && !(r->is_line_wanted && r->has_streamed))
         return status;
     gm_error cause, error;
     gm_error_get(&cause); /* a failure is reported as well, and must outlive that */
     gm_error_clear();
     int written = gather_and_end_all(job, status);
-    if (written && !o->report) { /* the work is done, and stays so */
+    if (written && !r->is_wanted) { /* the work is done, and stays so */
         gm_error_get(&error);
         gm_warn("the times of the ranks are not told: %s", error.text);
         gm_error_clear();

@@ -27,6 +27,7 @@ typedef struct gm_report {
     gm_phase_times times;
     double flop; /* of this rank, as are the next two */
     int64_t bytes_read, bytes_written;
+    int is_wanted, is_line_wanted; /* --report; a line at the end: those of rank 0, whatever the words of others are */
     int has_streamed; /* the work is done, and went through the ring: its times are told. The same on all ranks */
     /* Rank 0 only; owned; NULL: left out. */
     json_t *inputs, *output, *plan, *verification, *results;
@@ -36,7 +37,8 @@ typedef struct gm_report {
 /* How a report begins, those of bench included, white space aside: such a file may be replaced without --force. */
 #define GM_REPORT_KIND "{\"schema\":\"gpumem."
 
-/* Opens the file of --report, if there is one, before anything is computed (text_file.h). Collective. */
+/* Opens the file of --report, if there is one, before anything is computed (text_file.h); makes all ranks know what the
+ * end of the run wants of them. Collective. */
 int gm_report_open_all(struct gm_job *job);
 
 /* Before the work begins: the report must replace none of the files that the inputs are read from, and not have the

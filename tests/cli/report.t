@@ -53,6 +53,14 @@ for ranks in (1, 3):
         ran = gm.run(command + DEVICE * (not command.startswith("--")), ranks)
         gm.ok(ran.code == 0 and not lines(ran) and "limited by" not in ran.err, f"{command}, {ranks} ranks: no line", ran)
 
+# Ranks with other words than rank 0: its own count.
+for first, other, want in (("", " -q", 1), (" -q", "", 0), (" --report r.json", "", 1), ("", " --report other.json", 1)):
+    command = [gm.MPIRUN, "--oversubscribe", "--timeout", "60"]
+    for words in (first, other):
+        command += [":"] * (words is other) + ["-np", "1", gm.PROGRAM, *gm.words("reduce stack.h5:/d --stat max" + DEVICE + words)]
+    ran = gm.finish(gm.start(command), 60)
+    gm.ok(ran.code == 0 and len(lines(ran)) == want and not os.path.exists("other.json"), f"'{first}' on rank 0, '{other}' on rank 1", ran)
+
 # --- The table ---
 
 for ranks in (1, 3):
