@@ -36,7 +36,7 @@ static void look_at_device(const gm_device_ops *ops, int index, gm_device_info *
         gm_error error;
         gm_error_get(&error);
         gm_error_clear();
-        *info = (gm_device_info){.numa_node = -1};
+        *info = (gm_device_info){.index = -1, .numa_node = -1};
         snprintf(info->kind, sizeof info->kind, "%s", ops->kind);
         snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, error.text);
     }
