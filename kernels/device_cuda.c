@@ -132,9 +132,10 @@ out:
     {                                                                                                \
         return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_##name(queue->stream, call), what); \
     }
-LAUNCH(matmul_fp64, gm_product_call, "product (kernel dmma-fp64)")
-LAUNCH(matmul_fp32, gm_product_call, "product (kernel simt-fp32)")
-LAUNCH(matmul_exact, gm_product_call, "product (kernel dmma-exact)")
+#define GM_CUDA_PRODUCT(precision, operand, accumulator, kernel, name) \
+    LAUNCH(name, gm_product_call, "product (kernel " kernel ")")
+#include "kernels/matmul/products_cuda.def"
+#undef GM_CUDA_PRODUCT
 
 #define LAUNCH_NONE(name)
 #define LAUNCH_CUDA(name) LAUNCH(name, gm_##name##_call, "kernel " #name)
@@ -145,12 +146,11 @@ LAUNCH(matmul_exact, gm_product_call, "product (kernel dmma-exact)")
 #define ENTRY_NONE(name)
 #define ENTRY_CUDA(name) .name = run_##name,
 
-enum { TILE = 256 }; /* a multiple of the tiles of all product kernels */
-
 static const gm_product products[GM_PRECISIONS] = {
-    [GM_PRECISION_FP64] = {GM_DTYPE_F64, GM_DTYPE_F64, TILE, 0, "dmma-fp64", run_matmul_fp64},
-    [GM_PRECISION_FP32] = {GM_DTYPE_F32, GM_DTYPE_F32, TILE, 0, "simt-fp32", run_matmul_fp32},
-    [GM_PRECISION_EXACT] = {GM_DTYPE_F32, GM_DTYPE_F64, TILE, 0, "dmma-exact", run_matmul_exact},
+#define GM_CUDA_PRODUCT(precision, operand, accumulator, kernel, name) \
+    [GM_PRECISION_##precision] = {GM_DTYPE_##operand, GM_DTYPE_##accumulator, GM_CUDA_TILE, 0, kernel, run_##name},
+#include "kernels/matmul/products_cuda.def"
+#undef GM_CUDA_PRODUCT
 };
 
 static const gm_product *cuda_product(gm_device *device, gm_precision precision)

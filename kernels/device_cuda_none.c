@@ -1,5 +1,7 @@
-/* Replaces device_cuda.c in a build without CUDA: a kind of device with no devices. */
+/* Replaces device_cuda.c in a build without CUDA: a kind of device with no devices. What such a device can
+ * do is known without one, for plans. */
 #include "kernels/kernels.h"
+#include "kernels/matmul/calls.h"
 
 static int none_count(int *count)
 {
@@ -12,13 +14,63 @@ static const char *none_absence(void)
     return "this program was built without CUDA";
 }
 
+static int fail_none(void)
+{
+    return gm_fail(GM_EDEVICE, "%s", none_absence());
+}
+
 static int none_open(int index, int threads, gm_device **device)
 {
     (void)index;
     (void)threads;
     *device = NULL;
-    return gm_fail(GM_EDEVICE, "%s", none_absence());
+    return fail_none();
 }
 
+/* Entries that stand for what a device can do; without one they are never called. */
+static int none_run(gm_queue *queue, const gm_product_call *call)
+{
+    (void)queue;
+    (void)call;
+    return fail_none();
+}
+
+static const gm_product products[GM_PRECISIONS] = {
+#define GM_CUDA_PRODUCT(precision, operand, accumulator, kernel, name) \
+    [GM_PRECISION_##precision] = {GM_DTYPE_##operand, GM_DTYPE_##accumulator, GM_CUDA_TILE, 0, kernel, none_run},
+#include "kernels/matmul/products_cuda.def"
+#undef GM_CUDA_PRODUCT
+};
+
+static const gm_product *none_product(gm_device *device, gm_precision precision)
+{
+    (void)device;
+    return products[precision].run ? &products[precision] : NULL;
+}
+
+#define RUN_NONE(name)
+#define RUN_CUDA(name)                                                    \
+    static int none_##name(gm_queue *queue, const gm_##name##_call *call) \
+    {                                                                     \
+        (void)queue;                                                      \
+        (void)call;                                                       \
+        return fail_none();                                               \
+    }
+#define GM_DEVICE_OP(name, cpu, cuda) RUN_##cuda(name)
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
+
+#define ENTRY_NONE(name)
+#define ENTRY_CUDA(name) .name = none_##name,
+
 /* Other entries need an open device. */
-const gm_device_ops gm_device_cuda = {.kind = "cuda", .count = none_count, .absence = none_absence, .open = none_open};
+const gm_device_ops gm_device_cuda = {
+    .kind = "cuda",
+    .count = none_count,
+    .absence = none_absence,
+    .open = none_open,
+    .product = none_product,
+#define GM_DEVICE_OP(name, cpu, cuda) ENTRY_##cuda(name)
+#include "base/device_ops.def"
+#undef GM_DEVICE_OP
+};

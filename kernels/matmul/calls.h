@@ -110,6 +110,7 @@ typedef struct gm_probe_call {
 enum { GM_CPU_TILE = 512 };
 int gm_cpu_matmul_fp32(int threads, const gm_product_call *call); /* float32 operands and accumulators */
 int gm_cpu_matmul_fp64(int threads, const gm_product_call *call); /* float64 operands and accumulators */
+enum { GM_CUDA_TILE = 256 };                                      /* a multiple of the tiles of all product kernels */
 int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call); /* float32 operands, float64 acc */
