@@ -99,10 +99,11 @@ static int open_and_bind_all(gm_job *job)
     return status || job->ops->unified ? status : bind_all(job);
 }
 
-static void set_caps(const gm_job *job)
+/* available: bytes of the host that programs may take. */
+static void set_caps(const gm_job *job, int64_t available)
 {
     const gm_options *o = job->options;
-    int64_t host = o->host_memory ? o->host_memory : gm_budget_available() / 2 / job->ranks->local_size;
+    int64_t host = o->host_memory ? o->host_memory : available / 2 / job->ranks->local_size;
     int64_t device = job->ops->unified ? host : job->info.memory_free / 10 * 9 / job->sharers;
     if (o->device_memory)
         device = o->device_memory;
@@ -124,8 +125,24 @@ int gm_job_open_device_all(gm_job *job, int cpu_only)
     if (job->sharers > 1)
         gm_warn("%d ranks share %s %s: each gets its share of the memory", job->sharers, job->info.name,
                 job->info.uuid);
-    set_caps(job);
+    set_caps(job, gm_budget_available());
     return GM_OK;
+}
+
+void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks)
+{
+    const gm_ranks run = *job->ranks;
+    *ranks = run;
+    ranks->size = (int)(model->nodes * model->gpus);
+    ranks->local_size = (int)model->gpus;
+    ranks->hosts = (int)model->nodes;
+    job->ranks = ranks;
+    job->model = *model;
+    job->ops = &gm_device_cuda;
+    job->info = *gm_model_device(model);
+    job->sharers = 1;
+    job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : gm_model_threads());
+    set_caps(job, model->memory);
 }
 
 void gm_job_close_device(gm_job *job)

@@ -7,7 +7,7 @@
 #include "mpi/ranks.h"
 #include "src/exchange/exchange.h"
 #include "src/options.h"
-#include "src/rates/rates.h"
+#include "src/rates/model.h"
 #include "src/report.h"
 #include "src/start/early.h"
 #include "src/stream/ring_plan.h"
@@ -25,6 +25,7 @@ typedef struct gm_job {
     gm_device_info info;
     int sharers;                 /* ranks that share this device, this one included */
     gm_rates rates;              /* that the plan rests on: the same on all ranks */
+    gm_model model;              /* that the plan is for, in the place of these ranks and devices */
     gm_exchange_choice exchange; /* of a run that exchanges device memory */
     gm_report report;
 } gm_job;
@@ -44,6 +45,10 @@ void gm_job_start_device(gm_job *job, gm_device_need need);
  * the memory accounts (--host-memory, --device-memory). Collective. */
 int gm_job_open_device_all(gm_job *job, int cpu_only);
 void gm_job_close_device(gm_job *job);
+
+/* Ranks (kept in *ranks), device, threads and caps of a machine that is only described, in the place of those of the
+ * run: for plans, which then open nothing. The device is the first one of rank 0. */
+void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks);
 
 /* Opens exchanges between the devices of the ranks, by the path that --exchange asks for or, if that leaves the choice,
  * by the one named (may be "auto"). job->exchange says which was taken, and why. The caller closes it, also after a

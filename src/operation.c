@@ -4,12 +4,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "kernels/kernels.h"
 #include "src/map.h"
-#include "src/rates/measure.h"
-#include "src/rates/show.h"
 #include "src/result.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +31,7 @@ gm_device_need gm_operation_device(const gm_options *options)
 {
     gm_device_need need = operations[options->operation].device;
     int of_file = options->operand_count > 0 || options->leftovers;
-    return need == GM_DEVICE_EACH && of_file ? GM_DEVICE_NONE : need;
+    return options->model || (need == GM_DEVICE_EACH && of_file) ? GM_DEVICE_NONE : need;
 }
 
 /* An operation with the frame's own members in the place of those that it leaves out. */
@@ -86,6 +84,23 @@ static int share_all_sources_all(const gm_run *run)
     return status;
 }
 
+/* Reads --model, for a plan of a machine that is not there. Collective. */
+static int read_model_all(gm_job *job)
+{
+    const gm_options *o = job->options;
+    int status = GM_OK;
+    if (!o->model)
+        return GM_OK;
+    if (job->ranks->size > 1)
+        status = gm_fail(GM_EUSAGE, "--model has ranks of its own: run it without mpirun, there are %d ranks",
+                         job->ranks->size);
+    else if (strcmp(o->device, gm_device_cpu.kind) == 0)
+        status = gm_fail(GM_EUSAGE, "--model is of GPUs, --device %s is not one", o->device);
+    else
+        status = gm_model_parse(o->model, &job->model);
+    return gm_job_agree_all(job, status);
+}
+
 /* What rank 0 does while the device starts. */
 static int describe_case(gm_run *run)
 {
@@ -126,13 +141,15 @@ static int describe_all(gm_run *run)
 {
     const gm_job *job = run->job;
     int status = gm_job_agree_all(job, allocate(run));
+    if (!status)
+        status = read_model_all(run->job);
     if (status)
         return status;
     gm_identity_want_stamps(job->ranks->hosts > 1);
     status = open_device_all(run, describe_case(run));
     if (status)
         return status;
-    if (run->operation->suit && job->ranks->rank == 0)
+    if (run->operation->suit && job->ranks->rank == 0 && !job->options->model)
         status = run->operation->suit(run);
     status = gm_job_agree_all(job, status);
     if (!status)
@@ -144,115 +161,6 @@ static int describe_all(gm_run *run)
     if (!status && job->ranks->rank == 0 && run->shape.inputs)
         report_inputs(run);
     return status;
-}
-
-/* --- The plan --- */
-
-static int work_of(const void *context, int rank, gm_work *passes)
-{
-    const gm_run *run = context;
-    return run->operation->work(run, rank, passes);
-}
-
-static void expect(const gm_run *run, gm_expectation *expectation)
-{
-    gm_work_expect(&run->job->rates, work_of, run, expectation);
-}
-
-/* The default rates of rank 0, on all ranks. Collective. */
-static int set_rates_all(const gm_run *run)
-{
-    gm_job *job = run->job;
-    gm_rates_setting setting = {.device = &job->info,
-                                .unified = job->ops->unified,
-                                .threads = job->threads,
-                                .ranks = job->ranks->size,
-                                .hosts = job->ranks->hosts,
-                                .sharers = job->sharers,
-                                .parts = strcmp(job->options->output_layout, "parts") == 0};
-    gm_rates_default(&setting, &job->rates);
-    return gm_job_agree_all(job, gm_broadcast_all(&job->rates, sizeof job->rates));
-}
-
-/* The time that a measurement of the rates may take; 0 where its figures are not wanted, or the run too short. */
-static double measurement_of(const gm_run *run)
-{
-    const double part = 0.02, most = 0.05; /* of the run; seconds */
-    gm_expectation expectation;
-    if (!run->job->options->plan && (!run->operation->by_rates || run->job->ranks->size == 1))
-        return 0;
-    expect(run, &expectation);
-    return expectation.seconds < 1 ? 0 : fmin(part * expectation.seconds, most);
-}
-
-/* The plan by the default rates, and once more by measured ones where these may change it. Collective. */
-static int plan_all(gm_run *run)
-{
-    gm_job *job = run->job;
-    int status = set_rates_all(run);
-    if (!status)
-        status = gm_operation_plan_all(run);
-    if (status)
-        return status;
-    const gm_dataset *first = run->shape.inputs && run->input[0].direct ? &run->input[0] : NULL;
-    gm_rates_sample sample = {
-        .ranks = job->ranks, .ops = job->ops, .device = job->device, .input = first, .threads = job->threads};
-    sample.seconds = job->ranks->rank == 0 ? measurement_of(run) : 0;
-    status = gm_job_agree_all(job, gm_broadcast_all(&sample.seconds, sizeof sample.seconds));
-    if (status || sample.seconds <= 0)
-        return status;
-    const gm_rates nominal = job->rates;
-    gm_memory_set_optional(INT64_MAX); /* what is planned is not allocated yet */
-    status = gm_rates_measure_all(&sample, &job->rates);
-    if (!status)
-        status = gm_operation_plan_all(run);
-    if (status != GM_EDEVICE)
-        return status;
-    gm_error_clear(); /* by measured rates the plan needs more memory than the one that fits */
-    job->rates = nominal;
-    return gm_operation_plan_all(run);
-}
-
-/* --plan: one "name value" a line. Rank 0. */
-static int print_plan(const gm_run *run)
-{
-    char text[GM_SIZE_TEXT];
-    gm_expectation expectation;
-    run->operation->print_plan(run);
-    printf("ring            %lld slots of %s\n", (long long)run->ring.depth, gm_size_format(run->ring.slot, text));
-    if (run->ring.buffer)
-        printf("buffers         %d of %s for each of %d threads\n", GM_RING_BUFFERS,
-               gm_size_format(run->ring.buffer, text), run->budget.threads);
-    printf("device_memory   %s a rank\n", gm_size_format(run->ring.device_bytes, text));
-    printf("host_memory     %s a rank\n", gm_size_format(run->ring.host_bytes, text));
-    for (int rank = 0; rank < run->job->ranks->size; rank++)
-        run->operation->print_share(run, rank);
-    expect(run, &expectation);
-    gm_expectation_print(&expectation, &run->job->rates);
-    return gm_stdout_flush();
-}
-
-static void report_plan(gm_run *run)
-{
-    gm_expectation expectation;
-    json_t *plan = run->job->report.plan = run->operation->plan_json(run);
-    expect(run, &expectation);
-    json_object_set_new(plan, "expected", gm_expectation_json(&expectation, &run->job->rates));
-    json_object_set_new(plan, "piece", json_integer((json_int_t)run->ring.slot));
-    json_object_set_new(plan, "depth", json_integer((json_int_t)run->ring.depth));
-    json_object_set_new(plan, "buffer", json_integer((json_int_t)run->ring.buffer));
-    json_object_set_new(plan, "device_bytes", json_integer((json_int_t)run->ring.device_bytes));
-    json_object_set_new(plan, "host_bytes", json_integer((json_int_t)run->ring.host_bytes));
-}
-
-static int show_plan_all(gm_run *run)
-{
-    int status = GM_OK;
-    if (run->job->ranks->rank == 0) {
-        report_plan(run);
-        status = print_plan(run);
-    }
-    return gm_job_agree_all(run->job, status);
 }
 
 /* --- The work --- */
@@ -306,7 +214,7 @@ static int work_all(gm_run *run)
     int status = run->operation->run_all(run);
     gm_progress_end(&run->progress);
     if (run->operation->plan && run->job->ranks->rank == 0)
-        report_plan(run);
+        gm_operation_report_plan(run);
     return status;
 }
 
@@ -357,14 +265,14 @@ int gm_operation_run_all(gm_job *job)
     from += start->wait; /* is no work */
     planning = gm_clock();
     if (!status && o.plan)
-        status = plan_all(&run);
+        status = job->options->model ? gm_operation_show_model(&run) : gm_operation_plan_by_rates_all(&run);
     start->plan = gm_clock() - planning;
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
     gm_detail("start: MPI %.3f s, device %.3f s, wait for it %.3f s; describing %.3f s, planning %.3f s", start->mpi,
               start->device, start->wait, start->describe, start->plan);
-    if (!status && job->options->plan)
-        status = show_plan_all(&run);
-    else if (!status)
+    if (!status && job->options->plan && !job->options->model)
+        status = gm_operation_show_plan_all(&run);
+    else if (!status && !job->options->plan)
         status = run.shape.outputs ? write_all(&run, &ended) : look_all(&run, &ended);
     job->report.has_streamed = !status && o.plan && !job->options->plan;
     job->report.wall_s = (ended > 0 ? ended : gm_clock()) - from - job->report.sync_s;

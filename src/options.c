@@ -165,6 +165,8 @@ static int check_fit(const gm_options *options)
             return gm_fail(GM_EUSAGE, "--%s is not an option of %s", rows[i].name, operations[op].name);
     if (options->quiet && options->verbose)
         return gm_fail(GM_EUSAGE, "--quiet and --verbose exclude each other, expected one of them");
+    if (options->model && !options->plan)
+        return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, which is not given");
     if (options->operand_count < operations[op].least)
         return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help", operations[op].name, operations[op].arguments,
                        operations[op].name);

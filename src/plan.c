@@ -1,10 +1,18 @@
-/* The plan of a run within a budget of memory: that of its operation, with an output that can be packed. */
+/* The plan of a run: that of its operation, with an output that can be packed, within a budget of memory and by rates;
+ * for these ranks and devices, or for those of a model; in print and in the report. */
 #include "src/operation.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "src/rates/measure.h"
+#include "src/rates/show.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+/* --- Within a budget --- */
 
 /* This rank's plan. The readers and the ring are gone when a chunked output is packed: the larger of both counts. */
 static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
@@ -145,5 +153,179 @@ int gm_operation_plan_all(gm_run *run)
         status = refuse_all(run, need);
     if (!status)
         gm_memory_set_optional(gm_ring_plan_spare(&run->ring));
+    return status;
+}
+
+/* --- By rates --- */
+
+static int work_of(const void *context, int rank, gm_work *passes)
+{
+    const gm_run *run = context;
+    return run->operation->work(run, rank, passes);
+}
+
+static gm_expectation expect(const gm_run *run)
+{
+    gm_expectation expectation;
+    gm_work_expect(&run->job->rates, work_of, run, &expectation);
+    return expectation;
+}
+
+/* The default rates of rank 0, on all ranks, or those of the model. Collective. */
+static int set_rates_all(const gm_run *run)
+{
+    gm_job *job = run->job;
+    gm_rates_setting setting = {.device = &job->info,
+                                .unified = job->ops->unified,
+                                .threads = job->threads,
+                                .ranks = job->ranks->size,
+                                .hosts = job->ranks->hosts,
+                                .sharers = job->sharers,
+                                .parts = strcmp(job->options->output_layout, "parts") == 0};
+    gm_rates_default(&setting, &job->rates);
+    if (job->model.nodes)
+        gm_model_set_rates(&job->model, &job->rates);
+    return gm_job_agree_all(job, gm_broadcast_all(&job->rates, sizeof job->rates));
+}
+
+/* The time that a measurement of the rates may take; 0 where its figures are not wanted, or the run too short. */
+static double measurement_of(const gm_run *run)
+{
+    const double part = 0.02, most = 0.05; /* of the run; seconds */
+    if (!run->job->options->plan && (!run->operation->by_rates || run->job->ranks->size == 1))
+        return 0;
+    double seconds = expect(run).seconds;
+    return seconds < 1 ? 0 : fmin(part * seconds, most);
+}
+
+int gm_operation_plan_by_rates_all(gm_run *run)
+{
+    gm_job *job = run->job;
+    int status = set_rates_all(run);
+    if (!status)
+        status = gm_operation_plan_all(run);
+    if (status)
+        return status;
+    const gm_dataset *first = run->shape.inputs && run->input[0].direct ? &run->input[0] : NULL;
+    gm_rates_sample sample = {
+        .ranks = job->ranks, .ops = job->ops, .device = job->device, .input = first, .threads = job->threads};
+    sample.seconds = job->ranks->rank == 0 ? measurement_of(run) : 0;
+    status = gm_job_agree_all(job, gm_broadcast_all(&sample.seconds, sizeof sample.seconds));
+    if (status || sample.seconds <= 0)
+        return status;
+    const gm_rates nominal = job->rates;
+    gm_memory_set_optional(INT64_MAX); /* what is planned is not allocated yet */
+    status = gm_rates_measure_all(&sample, &job->rates);
+    if (!status)
+        status = gm_operation_plan_all(run);
+    if (status != GM_EDEVICE)
+        return status;
+    gm_error_clear(); /* by measured rates the plan needs more memory than the one that fits */
+    job->rates = nominal;
+    return gm_operation_plan_all(run);
+}
+
+/* --- In print and in the report --- */
+
+/* One "name value" a line. Rank 0. */
+static void print_plan(const gm_run *run, const gm_expectation *expectation)
+{
+    const gm_job *job = run->job;
+    char text[GM_SIZE_TEXT];
+    run->operation->print_plan(run);
+    printf("ring            %lld slots of %s\n", (long long)run->ring.depth, gm_size_format(run->ring.slot, text));
+    if (run->ring.buffer)
+        printf("buffers         %d of %s for each of %d threads\n", GM_RING_BUFFERS,
+               gm_size_format(run->ring.buffer, text), run->budget.threads);
+    printf("device_memory   %s a rank\n", gm_size_format(run->ring.device_bytes, text));
+    printf("host_memory     %s a rank\n", gm_size_format(run->ring.host_bytes, text));
+    for (int rank = 0; rank < job->ranks->size; rank++)
+        if (!job->model.nodes || rank == expectation->busiest) /* a model may have thousands */
+            run->operation->print_share(run, rank);
+    gm_expectation_print(expectation, &job->rates);
+}
+
+static void report_plan(gm_run *run, const gm_expectation *expectation)
+{
+    json_t *plan = run->job->report.plan = run->operation->plan_json(run);
+    json_object_set_new(plan, "expected", gm_expectation_json(expectation, &run->job->rates));
+    json_object_set_new(plan, "piece", json_integer((json_int_t)run->ring.slot));
+    json_object_set_new(plan, "depth", json_integer((json_int_t)run->ring.depth));
+    json_object_set_new(plan, "buffer", json_integer((json_int_t)run->ring.buffer));
+    json_object_set_new(plan, "device_bytes", json_integer((json_int_t)run->ring.device_bytes));
+    json_object_set_new(plan, "host_bytes", json_integer((json_int_t)run->ring.host_bytes));
+}
+
+void gm_operation_report_plan(gm_run *run)
+{
+    gm_expectation expectation = expect(run);
+    report_plan(run, &expectation);
+}
+
+int gm_operation_show_plan_all(gm_run *run)
+{
+    int status = GM_OK;
+    if (run->job->ranks->rank == 0) {
+        gm_expectation expectation = expect(run);
+        report_plan(run, &expectation);
+        print_plan(run, &expectation);
+        status = gm_stdout_flush();
+    }
+    return gm_job_agree_all(run->job, status);
+}
+
+/* --- Of a model --- */
+
+/* The plan as a run on this machine would make it. Its rates are not measured. */
+static int plan_for(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_expectation *expectation)
+{
+    gm_job_set_model(run->job, model, ranks);
+    int status = run->operation->suit ? run->operation->suit(run) : GM_OK;
+    if (!status)
+        status = set_rates_all(run);
+    if (!status)
+        status = gm_operation_plan_all(run);
+    if (!status)
+        *expectation = expect(run);
+    return status;
+}
+
+/* That of one GPU first, whose grid is none. */
+static int plan_both(gm_run *run, gm_expectation *single, gm_expectation *expectation)
+{
+    gm_job *job = run->job;
+    const gm_options *options = job->options;
+    const gm_model model = job->model, one = gm_model_single(&model);
+    gm_options alone = *options;
+    gm_ranks ranks;
+    alone.grid = NULL;
+    alone.panels = "auto";
+    job->options = &alone;
+    int status = plan_for(run, &one, &ranks, single);
+    job->options = options;
+    if (!status)
+        status = plan_for(run, &model, &ranks, expectation);
+    if (status)
+        return status;
+    report_plan(run, expectation);
+    json_object_set_new(json_object_get(job->report.plan, "expected"), "model",
+                        gm_model_json(&model, expectation, single));
+    gm_model_print(&model);
+    print_plan(run, expectation);
+    gm_gain_print(&model, expectation, single);
+    return gm_stdout_flush();
+}
+
+int gm_operation_show_model(gm_run *run)
+{
+    gm_job *job = run->job;
+    gm_expectation single, expectation;
+    const gm_job real = *job;
+    int status = plan_both(run, &single, &expectation);
+    job->ranks = real.ranks;
+    job->ops = real.ops;
+    job->info = real.info;
+    job->threads = real.threads;
+    job->sharers = real.sharers;
     return status;
 }

@@ -61,6 +61,7 @@ GM_TESTS = \
 	tests/src/matmul/plan \
 	tests/src/progress \
 	tests/src/rates/measure.np3 \
+	tests/src/rates/model \
 	tests/src/rates/work \
 	tests/src/summary/rank \
 	tests/src/summary/times \
@@ -111,6 +112,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/lab.t \
 	tests/cli/lessons.t \
 	tests/cli/matmul.t \
+	tests/cli/model.t \
 	tests/cli/normalize.t \
 	tests/cli/normalize_same.t \
 	tests/cli/one_rank_fails.t \
@@ -335,6 +337,7 @@ tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_progress_SOURCES = tests/src/progress.c
 tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_rates_model_SOURCES = tests/src/rates/model.c
 tests_src_rates_work_SOURCES = tests/src/rates/work.c
 tests_src_summary_rank_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_summary_rank_SOURCES = tests/src/summary/rank.c

@@ -13,7 +13,7 @@ typedef struct defaults {
     double flop[GM_PRECISIONS]; /* own: part of the device's limit; unified: flop/s of a thread */
     double memory, verify;      /* own: part of the device's limit; unified: bytes/s of a thread */
     double piece_s;
-    double open_s, open_rank_s; /* of a run, and more for each of its ranks */
+    double open_s, open_rank_s; /* of a run, and more for each rank of a host: hosts open side by side */
     double rank_s;              /* for each that works */
 } defaults;
 
@@ -84,6 +84,7 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .read_host = d->read_host,
                         .write_rank = s->parts ? d->write_parts_rank : d->write_single,
                         .write_host = s->parts ? d->write_parts_host : d->write_single,
+                        .storage = INFINITY,
                         .to_device = d->to_device * (s->unified ? s->threads : 1),
                         .from_device = d->from_device,
                         .exchange_near = d->exchange_near,
@@ -91,8 +92,8 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .memory = d->memory * memory,
                         .verify = d->verify * memory,
                         .piece_s = d->piece_s,
-                        .open_s = d->open_s + s->ranks * d->open_rank_s,
                         .rank_s = d->rank_s};
+    rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s;
     for (int p = 0; p < GM_PRECISIONS; p++)
         rates->flop[p] = flop_of(s, d, (gm_precision)p);
 }
@@ -106,5 +107,7 @@ gm_crew gm_rates_crew(const gm_rates *rates, int working)
 {
     int host = gm_rates_host_ranks(rates), on_host = (int)gm_max(gm_min(working, host), 1);
     int devices = (int)gm_max(host / gm_max(rates->sharers, 1), 1);
-    return (gm_crew){.on_host = on_host, .on_device = (int)gm_ceil_div(on_host, devices)};
+    return (gm_crew){.on_host = on_host,
+                     .on_device = (int)gm_ceil_div(on_host, devices),
+                     .working = (int)gm_max(gm_min(working, rates->ranks), 1)};
 }

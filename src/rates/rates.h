@@ -3,7 +3,8 @@
  *
  *   rates.c     the defaults
  *   measure.c   a short measurement of reading and of the exchange
- *   work.c      the work of a rank -> seconds of each phase */
+ *   model.c     a machine that is only described: its ranks, devices and rates
+ *   work.c      the work of a rank -> seconds of each phase, and what limits it */
 #ifndef GM_SRC_RATES_RATES_H
 #define GM_SRC_RATES_RATES_H
 
@@ -14,15 +15,17 @@ typedef struct gm_rates {
     int unified;                            /* the processor computes: no copies, and no overlap with I/O */
     int ranks, hosts, sharers;              /* of the run; ranks that share a device */
     int reads_measured, exchanges_measured; /* not the default */
+    int modelled;                           /* of a machine that is only described */
     double read_rank, read_host;            /* of one rank alone; of all ranks of a host together */
     double write_rank, write_host;          /* the same */
+    double storage;                         /* read and written by all hosts together; INFINITY: each has its own */
     double to_device, from_device;          /* of one device; unified: unpacking; from_device not used */
     double exchange_near, exchange_far;     /* between two ranks, in both directions at once, of each: one host; two */
     double flop[GM_PRECISIONS];             /* of the kernels of a product: flop per second of one device */
     double memory;                          /* of a device: read and written by the other kernels */
     double verify;                          /* of a device: read by the check of a product */
     double piece_s;                         /* seconds of the ring's thread for a piece */
-    double open_s, rank_s;                  /* seconds until work begins, on these ranks; more for each that works */
+    double open_s, rank_s; /* seconds until work begins, on these ranks; more for each of a host that works */
 } gm_rates;
 
 /* The surroundings that the defaults depend on. */
@@ -38,6 +41,7 @@ void gm_rates_default(const gm_rates_setting *setting, gm_rates *rates);
 /* Ranks that work side by side: the first `working` of the run. */
 typedef struct gm_crew {
     int on_host, on_device; /* the most of a host, of a device */
+    int working;
 } gm_crew;
 
 gm_crew gm_rates_crew(const gm_rates *rates, int working);

@@ -2,6 +2,7 @@
 
 #include "base/size.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -34,9 +35,9 @@ static double of_all(const gm_expectation *e, int link)
     return value_at(&e->all, links[link].once);
 }
 
-static const char *source(int measured)
+static const char *source(const gm_rates *r, int measured)
 {
-    return measured ? "measured" : "nominal";
+    return r->modelled ? "modelled" : measured ? "measured" : "nominal";
 }
 
 static char *size_text(double bytes, char *text)
@@ -49,34 +50,71 @@ void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
     const double giga = 1e9;
     char text[2][GM_SIZE_TEXT];
     printf("read_rate       %.3g GB/s a rank, %.3g GB/s a host (%s)\n", r->read_rank / giga, r->read_host / giga,
-           source(r->reads_measured));
+           source(r, r->reads_measured));
+    if (isfinite(r->storage))
+        printf("storage_rate    %.3g GB/s, read and written by all hosts\n", r->storage / giga);
     if (r->ranks > 1)
         printf("exchange_rate   %.3g GB/s on a host", r->exchange_near / giga);
     if (r->ranks > 1 && r->hosts > 1)
         printf(", %.3g GB/s between hosts", r->exchange_far / giga);
     if (r->ranks > 1)
-        printf(" (%s)\n", source(r->exchanges_measured));
+        printf(" (%s)\n", source(r, r->exchanges_measured));
     printf("busiest         rank %d, %d of %d ranks work\n", e->busiest, e->working, r->ranks);
     for (int i = 0; i < LINKS; i++)
         if (of_all(e, i) > 0)
             printf("%-15s %s, %s by all ranks\n", links[i].name, size_text(of_rank(e, i), text[0]),
                    size_text(of_all(e, i), text[1]));
     for (int phase = 0; phase < GM_PHASES; phase++)
-        if (e->phases.seconds[phase] > 0)
-            printf("time_%-10s %.3g s\n", gm_phase_name((gm_phase)phase), e->phases.seconds[phase]);
+        if (e->times.phases.seconds[phase] > 0)
+            printf("time_%-10s %.3g s\n", gm_phase_name((gm_phase)phase), e->times.phases.seconds[phase]);
+    printf("limit           %s, %.3g s\n", gm_part_name(e->limit), e->times.part[e->limit]);
     printf("expected_time   %.3g s\n", e->seconds);
 }
 
 json_t *gm_expectation_json(const gm_expectation *e, const gm_rates *r)
 {
-    json_t *bytes = json_object(), *phases = json_object();
+    json_t *bytes = json_object(), *phases = json_object(), *parts = json_object();
     for (int i = 0; i < LINKS; i++)
         json_object_set_new(bytes, links[i].name,
                             json_pack("{s:f, s:f}", "busiest", of_rank(e, i), "all", of_all(e, i)));
     for (int phase = 0; phase < GM_PHASES; phase++)
-        json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->phases.seconds[phase]));
-    return json_pack("{s:f, s:i, s:i, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds", e->seconds, "working",
-                     e->working, "busiest", e->busiest, "phases", phases, "bytes", bytes, "rates", "read_rank",
-                     r->read_rank, "read_host", r->read_host, "exchange_near", r->exchange_near, "exchange_far",
-                     r->exchange_far, "reads_measured", r->reads_measured, "exchanges_measured", r->exchanges_measured);
+        json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->times.phases.seconds[phase]));
+    for (int part = 0; part < GM_PARTS; part++)
+        json_object_set_new(parts, gm_part_name((gm_part)part), json_real(e->times.part[part]));
+    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds", e->seconds,
+                     "working", e->working, "busiest", e->busiest, "limit", gm_part_name(e->limit), "parts", parts,
+                     "phases", phases, "bytes", bytes, "rates", "read_rank", r->read_rank, "read_host", r->read_host,
+                     "exchange_near", r->exchange_near, "exchange_far", r->exchange_far, "reads_measured",
+                     r->reads_measured, "exchanges_measured", r->exchanges_measured);
+}
+
+static double speedup(const gm_expectation *e, const gm_expectation *single)
+{
+    return single->seconds / e->seconds;
+}
+
+static double efficiency(const gm_model *m, const gm_expectation *e, const gm_expectation *single)
+{
+    return speedup(e, single) / (double)(m->nodes * m->gpus);
+}
+
+void gm_model_print(const gm_model *m)
+{
+    char text[GM_SIZE_TEXT];
+    printf("model           %lld nodes of %lld %s, %s of memory each\n", (long long)m->nodes, (long long)m->gpus,
+           gm_model_device(m)->name, gm_size_format(m->memory, text));
+}
+
+void gm_gain_print(const gm_model *m, const gm_expectation *e, const gm_expectation *single)
+{
+    printf("single_time     %.3g s on one GPU\n", single->seconds);
+    printf("speedup         %.3g\n", speedup(e, single));
+    printf("efficiency      %.3g\n", efficiency(m, e, single));
+}
+
+json_t *gm_model_json(const gm_model *m, const gm_expectation *e, const gm_expectation *single)
+{
+    return json_pack("{s:I, s:I, s:s, s:I, s:f, s:f, s:f}", "nodes", (json_int_t)m->nodes, "gpus", (json_int_t)m->gpus,
+                     "gpu", gm_model_gpu_name(m), "memory", (json_int_t)m->memory, "single_seconds", single->seconds,
+                     "speedup", speedup(e, single), "efficiency", efficiency(m, e, single));
 }

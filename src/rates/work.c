@@ -1,5 +1,7 @@
 #include "src/rates/work.h"
 
+#include "base/size.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -22,46 +24,99 @@ static double overlapped(const double *stages, int count)
     return most + lost * (sum - most);
 }
 
-double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_phase_times *phases)
+const char *gm_part_name(gm_part part)
+{
+    static const char *const names[] = {
+        [GM_PART_STORAGE] = "storage", [GM_PART_LINK] = "link", [GM_PART_KERNELS] = "kernels",
+        [GM_PART_NETWORK] = "network", [GM_PART_RING] = "ring", [GM_PART_START] = "start"};
+    return names[part];
+}
+
+/* Reading and writing: seconds of each by the rank and its host, and those of both by the storage of all hosts, which
+ * all ranks at work share evenly. */
+typedef struct storage_times {
+    double read, write, both;
+} storage_times;
+
+/* Seconds of the stages of a pass, but exchanges. */
+typedef struct stage_times {
+    storage_times storage;
+    double phase[GM_PHASES];
+    double compute, ring;
+} stage_times;
+
+/* Those on a device of its own: all at the same time. Of reading and writing the longer one is as long as the storage
+ * of all hosts takes for both. */
+static double together(const stage_times *t, double exchange)
+{
+    const storage_times *s = &t->storage;
+    double stages[] = {fmax(fmax(s->read, s->write), s->both),
+                       fmin(s->read, s->write),
+                       t->phase[GM_PHASE_TO_DEVICE],
+                       t->compute,
+                       t->phase[GM_PHASE_FROM_DEVICE],
+                       t->ring,
+                       exchange};
+    return overlapped(stages, sizeof stages / sizeof *stages);
+}
+
+/* Those where the processor computes: one after the other. */
+static double in_turn(const stage_times *t, double exchange)
+{
+    double sum = t->ring + exchange;
+    for (int i = 0; i < GM_PHASES; i++)
+        sum += t->phase[i];
+    return sum;
+}
+
+static void add_times(const gm_work *w, const gm_rates *r, const stage_times *t, double exchange, gm_work_times *times)
+{
+    const storage_times *s = &t->storage;
+    double to = t->phase[GM_PHASE_TO_DEVICE], from = t->phase[GM_PHASE_FROM_DEVICE];
+    const double part[GM_PARTS] = {
+        [GM_PART_STORAGE] = fmax(r->unified ? s->read + s->write : fmax(s->read, s->write), s->both),
+        [GM_PART_LINK] = r->unified ? 0 : fmax(to, from),
+        [GM_PART_KERNELS] = t->compute + (r->unified ? to : 0),
+        [GM_PART_NETWORK] = exchange,
+        [GM_PART_RING] = t->ring};
+    for (int i = 0; i < GM_PHASES; i++)
+        times->phases.seconds[i] += w->times * (i == GM_PHASE_EXCHANGE ? exchange : t->phase[i]);
+    for (int i = 0; i < GM_PARTS; i++)
+        times->part[i] += w->times * part[i];
+}
+
+double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_work_times *times)
 {
     double read_rate = part_of(r->read_rank, r->read_host, crew.on_host);
     double write_rate = part_of(r->write_rank, r->write_host, crew.on_host);
     double in_rate = r->to_device / crew.on_device, out_rate = r->from_device / crew.on_device;
-    double seconds[GM_PHASES] = {
-        [GM_PHASE_READ] = w->read / read_rate,
-        [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
-        [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * crew.on_device,
-        [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
-        [GM_PHASE_WRITE] = w->write / write_rate,
-        [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device,
-    };
+    double each = r->storage / fmax(crew.working, 1); /* of the storage of all hosts */
+    storage_times s = {
+        .read = w->read / read_rate, .write = w->write / write_rate, .both = (w->read + w->write) / each};
+    stage_times t = {.storage = s,
+                     .phase = {[GM_PHASE_READ] = fmax(s.read, w->read / each),
+                               [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
+                               [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * crew.on_device,
+                               [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
+                               [GM_PHASE_WRITE] = fmax(s.write, w->write / each),
+                               [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device},
+                     .ring = w->pieces * r->piece_s};
+    t.compute = t.phase[GM_PHASE_COMPUTE] + t.phase[GM_PHASE_VERIFY];
     double moved = fmax(w->received, w->sent), exchange = moved > 0 ? moved / w->exchange : 0;
-    double meanwhile = w->overlaps ? exchange : 0;
-    double compute = seconds[GM_PHASE_COMPUTE] + seconds[GM_PHASE_VERIFY], main_thread = w->pieces * r->piece_s, sum;
-    if (r->unified) {
-        sum = main_thread + meanwhile;
-        for (int i = 0; i < GM_PHASES; i++)
-            sum += seconds[i];
-    } else {
-        double stages[] = {seconds[GM_PHASE_READ],
-                           seconds[GM_PHASE_TO_DEVICE],
-                           compute,
-                           seconds[GM_PHASE_FROM_DEVICE],
-                           seconds[GM_PHASE_WRITE],
-                           main_thread,
-                           meanwhile};
-        sum = overlapped(stages, sizeof stages / sizeof *stages) + w->first_read * (1 / read_rate + 1 / in_rate) +
-              w->last_out * (1 / write_rate + 1 / out_rate);
-    }
-    seconds[GM_PHASE_EXCHANGE] = exchange + w->wait_s;
-    for (int i = 0; phases && i < GM_PHASES; i++)
-        phases->seconds[i] += w->times * seconds[i];
+    double meanwhile = w->overlaps ? exchange : 0, sum;
+    if (r->unified)
+        sum = in_turn(&t, meanwhile);
+    else
+        sum = together(&t, meanwhile) + w->first_read * (1 / fmin(read_rate, each) + 1 / in_rate) +
+              w->last_out * (1 / fmin(write_rate, each) + 1 / out_rate);
+    if (times)
+        add_times(w, r, &t, exchange + w->wait_s, times);
     return sum + w->wait_s + exchange - meanwhile; /* else a rank receives when its own part is done */
 }
 
 double gm_work_start_seconds(const gm_rates *rates, int working)
 {
-    return rates->open_s + rates->rank_s * working;
+    return rates->open_s + rates->rank_s * gm_min(working, gm_rates_host_ranks(rates));
 }
 
 static void add(gm_work *sum, const gm_work *w)
@@ -92,11 +147,11 @@ void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, 
     gm_crew crew = gm_rates_crew(rates, e->working);
     for (int rank = 0; rank < rates->ranks; rank++) {
         gm_work sum = {0};
-        gm_phase_times phases = {0};
+        gm_work_times times = {0};
         int count = of(context, rank, passes);
         double seconds = 0;
         for (int i = 0; i < count; i++) {
-            seconds += passes[i].times * gm_work_seconds(&passes[i], rates, crew, &phases);
+            seconds += passes[i].times * gm_work_seconds(&passes[i], rates, crew, &times);
             add(&sum, &passes[i]);
             add(&e->all, &passes[i]);
         }
@@ -104,9 +159,13 @@ void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, 
             continue;
         e->seconds = seconds;
         e->busiest = rank;
-        e->phases = phases;
+        e->times = times;
         e->rank = sum;
     }
-    e->phases.seconds[GM_PHASE_OPEN] = gm_work_start_seconds(rates, e->working);
-    e->seconds += e->phases.seconds[GM_PHASE_OPEN];
+    double start = gm_work_start_seconds(rates, e->working);
+    e->times.phases.seconds[GM_PHASE_OPEN] = e->times.part[GM_PART_START] = start;
+    e->seconds += start;
+    for (int i = 0; i < GM_PARTS; i++)
+        if (e->times.part[i] > e->times.part[e->limit])
+            e->limit = (gm_part)i;
 }

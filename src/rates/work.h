@@ -1,4 +1,5 @@
-/* work.h - the work of a rank in bytes and flop, and the seconds that it takes by the rates. Pure.
+/* work.h - the work of a rank in bytes and flop, the seconds that it takes by the rates, and the part of the machine
+ * that limits it. Pure.
  *
  * In a pass through the ring, reading, copying, computing and writing overlap on a device of its own: the pass takes as
  * long as the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one
@@ -27,17 +28,37 @@ typedef struct gm_work {
 
 enum { GM_WORK_PASSES = 4 }; /* different ones of an operation, at most */
 
-/* Seconds of a pass made once. Adds the busy seconds of each phase to *phases (may be NULL). */
-double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_crew crew, gm_phase_times *phases);
+/* The parts of a machine, one of which limits a run. */
+typedef enum gm_part {
+    GM_PART_STORAGE, /* what reads and writes files: of the rank, of its host, of all hosts */
+    GM_PART_LINK,    /* between host and device */
+    GM_PART_KERNELS, /* the device; unified: unpacking too */
+    GM_PART_NETWORK, /* between ranks, with the waits for them */
+    GM_PART_RING,    /* the thread that drives the ring */
+    GM_PART_START,   /* files and ranks, before the work begins */
+    GM_PARTS
+} gm_part;
+
+const char *gm_part_name(gm_part part);
+
+/* Busy seconds of a rank. Phases are those of the report; in a part, what goes on at the same time counts once. */
+typedef struct gm_work_times {
+    gm_phase_times phases;
+    double part[GM_PARTS];
+} gm_work_times;
+
+/* Seconds of a pass made once. Adds the busy seconds to *times (may be NULL), as often as the pass is made. */
+double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_crew crew, gm_work_times *times);
 
 /* Seconds that a run takes beside its passes, with this number of ranks at work. */
 double gm_work_start_seconds(const gm_rates *rates, int working);
 
 /* What the program expects of a run. */
 typedef struct gm_expectation {
-    int working;           /* ranks with something to do */
-    int busiest;           /* the one that takes longest */
-    gm_phase_times phases; /* of the busiest rank */
+    int working;         /* ranks with something to do */
+    int busiest;         /* the one that takes longest */
+    gm_work_times times; /* of the busiest rank */
+    gm_part limit;       /* the part with the most of its seconds */
     double seconds;
     gm_work rank, all; /* sums of the passes: of the busiest rank, of all ranks */
 } gm_expectation;

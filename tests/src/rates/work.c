@@ -57,11 +57,12 @@ static void test_seconds(void)
 {
     gm_rates gpu = rates_of(0, 4, 1, 1), cpu = rates_of(1, 4, 1, 1);
     gm_work work = {.read = 100e9, .to_device = 100e9, .times = 1};
-    gm_crew one = {1, 1}, four = {4, 1};
-    gm_phase_times phases = {0};
+    gm_crew one = {1, 1, 1}, four = {4, 1, 4};
+    gm_work_times times = {0};
     double read = 100e9 / gpu.read_rank, copy = 100e9 / gpu.to_device;
-    tap_ok(about(gm_work_seconds(&work, &gpu, one, &phases), fmax(read, copy) + 0.1 * fmin(read, copy)) &&
-               about(phases.seconds[GM_PHASE_READ], read) && about(phases.seconds[GM_PHASE_TO_DEVICE], copy),
+    tap_ok(about(gm_work_seconds(&work, &gpu, one, &times), fmax(read, copy) + 0.1 * fmin(read, copy)) &&
+               about(times.phases.seconds[GM_PHASE_READ], read) &&
+               about(times.phases.seconds[GM_PHASE_TO_DEVICE], copy),
            "a GPU: the longer of two stages and a tenth of the other");
     tap_ok(about(gm_work_seconds(&work, &cpu, one, NULL), 100e9 / cpu.read_rank + 100e9 / cpu.to_device),
            "a processor: both");
@@ -71,7 +72,7 @@ static void test_seconds(void)
     work = (gm_work){.received = 1e9, .sent = 0.5e9, .exchange = 1e9, .wait_s = 2, .times = 1};
     tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 3), "the exchange, both ways at once, comes after the rest");
     work = (gm_work){.memory = 1e12, .times = 1};
-    tap_ok(about(gm_work_seconds(&work, &gpu, (gm_crew){2, 2}, NULL), 2e12 / gpu.memory), "ranks share a device");
+    tap_ok(about(gm_work_seconds(&work, &gpu, (gm_crew){2, 2, 4}, NULL), 2e12 / gpu.memory), "ranks share a device");
     work = (gm_work){.write = 1e9, .first_read = 0, .last_out = 1e9, .times = 1};
     tap_ok(gm_work_seconds(&work, &gpu, one, NULL) > 1.9e9 / gpu.write_rank,
            "the last piece leaves when all is computed");
@@ -106,8 +107,8 @@ static void test_expectation(void)
                e.all.write == 12e9,
            "the busiest of two ranks, and the bytes of both");
     double read = 3e9 / fmin(rates.read_rank, rates.read_host / 2), write = 9e9 / (rates.write_host / 2);
-    tap_ok(about(e.phases.seconds[GM_PHASE_READ], read) && about(e.phases.seconds[GM_PHASE_WRITE], write) &&
-               about(e.seconds, read + write + e.phases.seconds[GM_PHASE_OPEN]),
+    tap_ok(about(e.times.phases.seconds[GM_PHASE_READ], read) && about(e.times.phases.seconds[GM_PHASE_WRITE], write) &&
+               about(e.seconds, read + write + e.times.phases.seconds[GM_PHASE_OPEN]),
            "passes follow each other, and begin when all is open");
     gm_work_expect(&rates, no_work, NULL, &e);
     tap_ok(e.working == 0 && e.busiest == 0 && e.seconds > 0 && e.all.read == 0, "no work takes the time to open");
