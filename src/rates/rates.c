@@ -18,7 +18,7 @@ typedef struct defaults {
 } defaults;
 
 static const defaults of_own = {
-    .read_rank = 50e9,
+    .read_rank = 56e9,
     .read_host = 110e9,
     .write_single = 6.7e9,
     .write_parts_rank = 30e9,

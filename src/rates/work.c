@@ -32,31 +32,24 @@ const char *gm_part_name(gm_part part)
     return names[part];
 }
 
-/* Reading and writing: seconds of each by the rank and its host, and those of both by the storage of all hosts, which
- * all ranks at work share evenly. */
-typedef struct storage_times {
-    double read, write, both;
-} storage_times;
+/* Reading and writing: seconds of both by the rank and its host, one after the other, as the same I/O threads do both,
+ * or those of the storage of all hosts, which all ranks at work share evenly. */
+static double storage_seconds(const gm_work *w, double read_rate, double write_rate, double each)
+{
+    return fmax(w->read / read_rate + w->write / write_rate, (w->read + w->write) / each);
+}
 
 /* Seconds of the stages of a pass, but exchanges. */
 typedef struct stage_times {
-    storage_times storage;
     double phase[GM_PHASES];
-    double compute, ring;
+    double storage, compute, ring;
 } stage_times;
 
-/* Those on a device of its own: all at the same time. Of reading and writing the longer one is as long as the storage
- * of all hosts takes for both. */
+/* Those on a device of its own: all at the same time. */
 static double together(const stage_times *t, double exchange)
 {
-    const storage_times *s = &t->storage;
-    double stages[] = {fmax(fmax(s->read, s->write), s->both),
-                       fmin(s->read, s->write),
-                       t->phase[GM_PHASE_TO_DEVICE],
-                       t->compute,
-                       t->phase[GM_PHASE_FROM_DEVICE],
-                       t->ring,
-                       exchange};
+    const double stages[] = {
+        t->storage, t->phase[GM_PHASE_TO_DEVICE], t->compute, t->phase[GM_PHASE_FROM_DEVICE], t->ring, exchange};
     return overlapped(stages, sizeof stages / sizeof *stages);
 }
 
@@ -71,14 +64,12 @@ static double in_turn(const stage_times *t, double exchange)
 
 static void add_times(const gm_work *w, const gm_rates *r, const stage_times *t, double exchange, gm_work_times *times)
 {
-    const storage_times *s = &t->storage;
     double to = t->phase[GM_PHASE_TO_DEVICE], from = t->phase[GM_PHASE_FROM_DEVICE];
-    const double part[GM_PARTS] = {
-        [GM_PART_STORAGE] = fmax(r->unified ? s->read + s->write : fmax(s->read, s->write), s->both),
-        [GM_PART_LINK] = r->unified ? 0 : fmax(to, from),
-        [GM_PART_KERNELS] = t->compute + (r->unified ? to : 0),
-        [GM_PART_NETWORK] = exchange,
-        [GM_PART_RING] = t->ring};
+    const double part[GM_PARTS] = {[GM_PART_STORAGE] = t->storage,
+                                   [GM_PART_LINK] = r->unified ? 0 : fmax(to, from),
+                                   [GM_PART_KERNELS] = t->compute + (r->unified ? to : 0),
+                                   [GM_PART_NETWORK] = exchange,
+                                   [GM_PART_RING] = t->ring};
     for (int i = 0; i < GM_PHASES; i++)
         times->phases.seconds[i] += w->times * (i == GM_PHASE_EXCHANGE ? exchange : t->phase[i]);
     for (int i = 0; i < GM_PARTS; i++)
@@ -91,14 +82,12 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_wor
     double write_rate = part_of(r->write_rank, r->write_host, crew.on_host);
     double in_rate = r->to_device / crew.on_device, out_rate = r->from_device / crew.on_device;
     double each = r->storage / fmax(crew.working, 1); /* of the storage of all hosts */
-    storage_times s = {
-        .read = w->read / read_rate, .write = w->write / write_rate, .both = (w->read + w->write) / each};
-    stage_times t = {.storage = s,
-                     .phase = {[GM_PHASE_READ] = fmax(s.read, w->read / each),
+    stage_times t = {.storage = storage_seconds(w, read_rate, write_rate, each),
+                     .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each),
                                [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
                                [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * crew.on_device,
                                [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
-                               [GM_PHASE_WRITE] = fmax(s.write, w->write / each),
+                               [GM_PHASE_WRITE] = w->write / fmin(write_rate, each),
                                [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device},
                      .ring = w->pieces * r->piece_s};
     t.compute = t.phase[GM_PHASE_COMPUTE] + t.phase[GM_PHASE_VERIFY];

@@ -1,10 +1,11 @@
 /* work.h - the work of a rank in bytes and flop, the seconds that it takes by the rates, and the part of the machine
  * that limits it. Pure.
  *
- * In a pass through the ring, reading, copying, computing and writing overlap on a device of its own: the pass takes as
- * long as the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one
- * to the file. Where the processor computes they share its cores: the pass takes their sum. An exchange with other
- * ranks comes after all of them, or goes on meanwhile. */
+ * In a pass through the ring, storage, copying and computing overlap on a device of its own: the pass takes as long as
+ * the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one to the
+ * file. The same I/O threads read and write: what storage takes is the sum of both. Where the processor computes they
+ * share its cores: the pass takes their sum. An exchange with other ranks comes after all of them, or goes on
+ * meanwhile. */
 #ifndef GM_SRC_RATES_WORK_H
 #define GM_SRC_RATES_WORK_H
 

@@ -69,6 +69,9 @@ static void test_seconds(void)
     work.to_device = 0;
     tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 100e9 / (gpu.read_host / 4)),
            "ranks share their host's storage");
+    work = (gm_work){.read = 1e9, .write = 2e9, .times = 1};
+    tap_ok(about(gm_work_seconds(&work, &gpu, one, NULL), 1e9 / gpu.read_rank + 2e9 / gpu.write_rank),
+           "the same threads read and write");
     work = (gm_work){.received = 1e9, .sent = 0.5e9, .exchange = 1e9, .wait_s = 2, .times = 1};
     tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 3), "the exchange, both ways at once, comes after the rest");
     work = (gm_work){.memory = 1e12, .times = 1};
