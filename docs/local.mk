@@ -28,7 +28,7 @@ dist_laboratory_DATA = \
 	docs/laboratory/transfer.svg \
 	docs/laboratory/transpose.svg
 
-# Tables and pictures of scaling.md.
+# Tables and pictures of scaling.md, and the script that makes those predicted.
 scalingdir = $(docdir)/scaling
 dist_scaling_DATA = \
 	docs/scaling/hosts-matmul-phases.svg \
@@ -39,4 +39,6 @@ dist_scaling_DATA = \
 	docs/scaling/hosts-normalize.csv \
 	docs/scaling/hosts-reduce-phases.svg \
 	docs/scaling/hosts-reduce-speedup.svg \
-	docs/scaling/hosts-reduce.csv
+	docs/scaling/hosts-reduce.csv \
+	docs/scaling/predicted.svg
+dist_scaling_SCRIPTS = docs/scaling/predict
