@@ -265,7 +265,7 @@ int gm_operation_run_all(gm_job *job)
     from += start->wait; /* is no work */
     planning = gm_clock();
     if (!status && o.plan)
-        status = job->options->model ? gm_operation_show_model(&run) : gm_operation_plan_by_rates_all(&run);
+        status = job->options->model ? gm_operation_show_model_all(&run) : gm_operation_plan_by_rates_all(&run);
     start->plan = gm_clock() - planning;
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
     gm_detail("start: MPI %.3f s, device %.3f s, wait for it %.3f s; describing %.3f s, planning %.3f s", start->mpi,

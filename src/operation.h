@@ -79,8 +79,8 @@ int gm_operation_show_plan_all(gm_run *run);
 void gm_operation_report_plan(gm_run *run);
 
 /* --model: plans the described case for one GPU of the model and for all of them, on the only rank of this run, without
- * a device; prints and reports both. */
-int gm_operation_show_model(gm_run *run);
+ * a device; prints and reports both. Collective. */
+int gm_operation_show_model_all(gm_run *run);
 
 /* Takes the operation of job->options through its stages. Collective; all ranks return the same status. */
 int gm_operation_run_all(gm_job *job);

@@ -276,11 +276,12 @@ int gm_operation_show_plan_all(gm_run *run)
 
 /* --- Of a model --- */
 
-/* The plan as a run on this machine would make it. Its rates are not measured. */
-static int plan_for(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_expectation *expectation)
+/* The plan as a run on the model would make it. Nothing is measured. Collective. */
+static int plan_for_all(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_expectation *expectation)
 {
     gm_job_set_model(run->job, model, ranks);
     int status = run->operation->suit ? run->operation->suit(run) : GM_OK;
+    status = gm_job_agree_all(run->job, status);
     if (!status)
         status = set_rates_all(run);
     if (!status)
@@ -290,42 +291,52 @@ static int plan_for(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_expe
     return status;
 }
 
-/* That of one GPU first, whose grid is none. */
-static int plan_both(gm_run *run, gm_expectation *single, gm_expectation *expectation)
+/* For one GPU of the model, which no grid of several fits. Collective. */
+static int plan_single_all(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_expectation *expectation)
 {
     gm_job *job = run->job;
     const gm_options *options = job->options;
-    const gm_model model = job->model, one = gm_model_single(&model);
+    const gm_model one = gm_model_single(model);
     gm_options alone = *options;
-    gm_ranks ranks;
     alone.grid = NULL;
     alone.panels = "auto";
     job->options = &alone;
-    int status = plan_for(run, &one, &ranks, single);
+    int status = plan_for_all(run, &one, ranks, expectation);
     job->options = options;
-    if (!status)
-        status = plan_for(run, &model, &ranks, expectation);
-    if (status)
-        return status;
+    return status;
+}
+
+static int show_model(gm_run *run, const gm_expectation *expectation, const gm_expectation *single)
+{
+    const gm_model *model = &run->job->model;
     report_plan(run, expectation);
-    json_object_set_new(json_object_get(job->report.plan, "expected"), "model",
-                        gm_model_json(&model, expectation, single));
-    gm_model_print(&model);
+    json_object_set_new(json_object_get(run->job->report.plan, "expected"), "model",
+                        gm_model_json(model, expectation, single));
+    gm_model_print(model);
     print_plan(run, expectation);
-    gm_gain_print(&model, expectation, single);
+    gm_gain_print(model, expectation, single);
     return gm_stdout_flush();
 }
 
-int gm_operation_show_model(gm_run *run)
+int gm_operation_show_model_all(gm_run *run)
 {
     gm_job *job = run->job;
+    const gm_model model = job->model;
+    const gm_device_ops *ops = job->ops;
+    const gm_device_info info = job->info;
+    const gm_ranks *real = job->ranks;
+    const int threads = job->threads, sharers = job->sharers;
     gm_expectation single, expectation;
-    const gm_job real = *job;
-    int status = plan_both(run, &single, &expectation);
-    job->ranks = real.ranks;
-    job->ops = real.ops;
-    job->info = real.info;
-    job->threads = real.threads;
-    job->sharers = real.sharers;
-    return status;
+    gm_ranks ranks;
+    int status = plan_single_all(run, &model, &ranks, &single);
+    if (!status)
+        status = plan_for_all(run, &model, &ranks, &expectation);
+    if (!status)
+        status = show_model(run, &expectation, &single);
+    job->ranks = real; /* the report is of this run */
+    job->ops = ops;
+    job->info = info;
+    job->threads = threads;
+    job->sharers = sharers;
+    return gm_job_agree_all(job, status);
 }

@@ -114,7 +114,9 @@ void gm_gain_print(const gm_model *m, const gm_expectation *e, const gm_expectat
 
 json_t *gm_model_json(const gm_model *m, const gm_expectation *e, const gm_expectation *single)
 {
-    return json_pack("{s:I, s:I, s:s, s:I, s:f, s:f, s:f}", "nodes", (json_int_t)m->nodes, "gpus", (json_int_t)m->gpus,
-                     "gpu", gm_model_gpu_name(m), "memory", (json_int_t)m->memory, "single_seconds", single->seconds,
-                     "speedup", speedup(e, single), "efficiency", efficiency(m, e, single));
+    return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "nodes", (json_int_t)m->nodes, "gpus",
+                     (json_int_t)m->gpus, "gpu", gm_model_gpu_name(m), "link", (json_int_t)m->link, "net",
+                     (json_int_t)m->net, "storage", (json_int_t)m->storage, "node_storage", (json_int_t)m->node_storage,
+                     "memory", (json_int_t)m->memory, "single_seconds", single->seconds, "speedup", speedup(e, single),
+                     "efficiency", efficiency(m, e, single));
 }

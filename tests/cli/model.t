@@ -48,7 +48,7 @@ def jobs():
         model, parts = e["model"], e["parts"]
         gm.ok(lines["model"].startswith("2 nodes of 4 NVIDIA H200") and lines["speedup"] == f"{model['speedup']:.3g}" and lines["efficiency"] == f"{model['efficiency']:.3g}"
               and lines["expected_time"] == f"{e['seconds']:.3g} s" and lines["limit"] == f"{e['limit']}, {parts[e['limit']]:.3g} s", f"{words}: the lines are those of the report", ran, e)
-        gm.ok(model["nodes"] == 2 and model["gpus"] == 4 and e["working"] <= 8 and parts[e["limit"]] == max(parts.values())
+        gm.ok([model[key] for key in ("nodes", "gpus", "gpu", "link", "net", "storage", "node_storage")] == [2, 4, "h200", 0, 50 << 30, 100 << 30, 0] and e["working"] <= 8 and parts[e["limit"]] == max(parts.values())
               and abs(model["single_seconds"] / e["seconds"] / model["speedup"] - 1) < 1e-9 and abs(model["speedup"] / 8 / model["efficiency"] - 1) < 1e-9
               and 0 < model["efficiency"] < 1.1, f"{words}: figures fit each other", e)
         gm.ok("107 GB/s, read and written by all hosts" in lines["storage_rate"] and "(modelled)" in lines["read_rate"] and "13.4 GB/s between hosts (modelled)" in lines["exchange_rate"]
