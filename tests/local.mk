@@ -158,7 +158,7 @@ GM_TESTS_LONG = \
 	tests/long/mutated.t \
 	tests/long/reduce_bits.t \
 	tests/long/same_bits_more.t \
-	tests/long/scaling.t \
+	tests/long/predicted.t \
 	tests/long/several_hosts.t \
 	tests/long/stream_race.t \
 	tests/long/virtual.t
