@@ -1,6 +1,6 @@
 # GM_HDF5: HDF5 1.10.3 or newer (H5Dread_chunk, H5Dwrite_chunk), serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
 # The places, in order: --with-hdf5=DIR; the modules of pkg-config, or the one of --with-hdf5=serial or parallel; the compiler
-# wrappers; the compiler's own folders.
+# wrappers; the compiler's own folders. A parallel HDF5 brings its MPI: that of another MPI than ours is passed over.
 AC_DEFUN([GM_HDF5], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])
 AC_REQUIRE([GM_MPI])
@@ -9,9 +9,9 @@ AC_ARG_WITH([hdf5],
     [], [with_hdf5=yes])
 AS_CASE([$with_hdf5],
     [no], [AC_MSG_ERROR([HDF5 is needed: --without-hdf5 makes no sense])],
-    [yes], [gm_hdf5_search([hdf5 hdf5-serial hdf5-openmpi])],
+    [yes], [gm_hdf5_search([hdf5 hdf5-serial hdf5-$MPI_FAMILY])],
     [serial], [gm_hdf5_search([hdf5-serial])],
-    [parallel], [gm_hdf5_search([hdf5-openmpi])],
+    [parallel], [gm_hdf5_search([hdf5-$MPI_FAMILY])],
     [HDF5_CPPFLAGS="-I$with_hdf5/include"
      HDF5_LIBS="-L$with_hdf5/lib -Wl,-rpath,$with_hdf5/lib -lhdf5"])
 
@@ -45,7 +45,8 @@ HDF5_LIBS=
 for gm_module in $1; do
     AS_IF([test -z "$HDF5_LIBS" && test -n "$PKG_CONFIG" && $PKG_CONFIG --exists "$gm_module >= 1.10.3"],
         [HDF5_CPPFLAGS=`$PKG_CONFIG --cflags $gm_module`
-         HDF5_LIBS=`$PKG_CONFIG --libs $gm_module`])
+         HDF5_LIBS=`$PKG_CONFIG --libs $gm_module`
+         AS_CASE([$MPI_FAMILY:$HDF5_LIBS], [openmpi:*mpich*|mpich:*openmpi*], [HDF5_CPPFLAGS= HDF5_LIBS=])])
 done
 AS_IF([test -z "$HDF5_LIBS"],
     [AC_PATH_PROGS([H5CC], [h5cc h5pcc])

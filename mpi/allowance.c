@@ -127,7 +127,8 @@ static int read_process(int process, char *name, size_t room, int *parent)
 
 void gm_allowance_of_launcher(hwloc_topology_t topology, hwloc_cpuset_t set)
 {
-    static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "prte", NULL};
+    static const char *const launchers[] = {
+        "mpirun", "mpiexec", "hydra_pmi_proxy", "orterun", "orted", "prterun", "prted", "prte", NULL};
     hwloc_const_cpuset_t all = hwloc_topology_get_topology_cpuset(topology);
     char name[64] = "";
     int process = (int)getppid(), parent = 0;

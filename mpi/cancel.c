@@ -72,8 +72,8 @@ void gm_cancel_complete(void)
     MPI_Allreduce(&cancel.sent, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     for (; cancel.received < total - cancel.sent; cancel.received++)
         MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_CANCEL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (cancel.requests)
-        MPI_Waitall(cancel.size, cancel.requests, MPI_STATUSES_IGNORE);
+    for (int r = 0; r < cancel.size && cancel.requests; r++)
+        MPI_Wait(&cancel.requests[r], MPI_STATUS_IGNORE);
     cancel.sent = cancel.received = 0;
 }
 

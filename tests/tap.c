@@ -10,10 +10,20 @@ enum { LINE_BYTES = 1024 };
 
 static int tests, failures;
 
+/* The number of the rank by the launcher of Open MPI, of MPICH, or another; NULL for a program started without one. */
+static const char *rank_name(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    const char *rank = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !rank; i++)
+        rank = getenv(names[i]);
+    return rank;
+}
+
 /* Does this process speak TAP? Rank 0 does, and a program started without mpirun. */
 static int speaks(void)
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *rank = rank_name();
     return !rank || strcmp(rank, "0") == 0;
 }
 
@@ -55,7 +65,7 @@ static void report(int ok, const char *directive, const char *why, const char *f
     if (speaks())
         put(stdout, line);
     else if (counts)
-        tap_diag("rank %s: %s", getenv("OMPI_COMM_WORLD_RANK"), line);
+        tap_diag("rank %s: %s", rank_name(), line);
 }
 
 void tap_ok(int ok, const char *format, ...)

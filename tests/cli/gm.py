@@ -4,7 +4,8 @@ A test is a script x.t: it imports this module, works in a folder of its own (th
 ok() and skip(), and ends with done(). It runs under tests/launch and as it is; then these say what launch says otherwise:
 
     GPUMEM_RUN           the program (default: gpumem-run on PATH)
-    MPIRUN, PYTHON       the launcher; a Python with h5py and numpy
+    MPIRUN, MPI_FAMILY   the launcher, and whose it is: openmpi (the default), mpich
+    PYTHON               a Python with h5py and numpy
     GPUMEM_TEST_DATA     folder of real files (default: ../shared/data next to the sources)
     GPUMEM_TEST_DEVICE   not empty: this kind of device only
     GPUMEM_TEST_REQUIRE  "cuda": a failure without a GPU, instead of a skip
@@ -47,6 +48,7 @@ except ImportError:
 
 PROGRAM = shutil.which(os.environ.get("GPUMEM_RUN") or "gpumem-run")
 MPIRUN = os.environ.get("MPIRUN") or "mpirun"
+OPEN_MPI = os.environ.get("MPI_FAMILY", "openmpi") == "openmpi"
 ERROR = "gpumem-run: error: "
 
 if not PROGRAM:
@@ -56,7 +58,8 @@ PROGRAM = os.path.abspath(PROGRAM)
 V110 = ("v110", "v110") # libver: the newest formats that every libhdf5 of the program reads
 SOURCE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 DATA = os.path.abspath(os.environ.get("GPUMEM_TEST_DATA") or os.path.join(SOURCE, "../shared/data"))
-for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle", "OPENBLAS_NUM_THREADS"):
+for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle", "MPIR_CVAR_POLLS_BEFORE_YIELD",
+              "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("OMPI_MCA_plm_rsh_agent", "/bin/true")
 os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
@@ -164,13 +167,23 @@ def words(arguments):
     return shlex.split(arguments) if isinstance(arguments, str) else [str(word) for word in arguments]
 
 
+def launcher(ranks, limit=60, environment=None):
+    """The words that start a program on so many ranks, on as few processors as there are, for limit seconds at most. environment: variables
+    of the program alone."""
+    variables = (environment or {}).items()
+    if OPEN_MPI:
+        exported = [word for name, value in variables for word in ("-x", f"{name}={value}")]
+        return [MPIRUN, "-np", str(ranks), "--oversubscribe", "--timeout", str(limit), *exported]
+    return ["env", f"MPIEXEC_TIMEOUT={limit}", MPIRUN, "-np", str(ranks),
+            *(word for name, value in variables for word in ("-genv", name, str(value)))]
+
+
 def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):
     """environment: variables of the program alone, not of mpirun: gm.fault()."""
     command = [program or PROGRAM, *words(arguments)]
-    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
     if ranks > 1 or mpirun:
-        exported = [word for setting in settings for word in ("-x", setting)]
-        return [MPIRUN, "-np", str(ranks), "--oversubscribe", "--timeout", str(limit), *exported, *command]
+        return [*launcher(ranks, limit, environment), *command]
+    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
     return ["env", *settings, *command] if settings else command
 
 
@@ -255,7 +268,7 @@ def run(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=No
 def wrapper(name, body):
     """A script to start instead of the program, which it is to exec as "$program" "$@"; $rank is the number of the rank."""
     with open(name, "w") as out:
-        out.write(f'#!/bin/bash\nprogram={shlex.quote(PROGRAM)}\nrank=${{OMPI_COMM_WORLD_RANK:-0}}\n{body}\n')
+        out.write(f'#!/bin/bash\nprogram={shlex.quote(PROGRAM)}\nrank=${{OMPI_COMM_WORLD_RANK:-${{PMI_RANK:-0}}}}\n{body}\n')
     os.chmod(name, 0o755)
     return os.path.abspath(name)
 

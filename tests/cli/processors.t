@@ -21,7 +21,7 @@ def numbers(text):
 
 def check(name, before, ranks, after, want, given):
     """mpirun (for ranks > 0) between the words before and after it. want: processors of each rank."""
-    command = [*before, *([gm.MPIRUN, "-np", str(ranks), "--timeout", "60"] if ranks else []), *after]
+    command = [*before, *(gm.launcher(ranks) if ranks else []), *after]
     ran = gm.finish(gm.start([*command, gm.PROGRAM, "info"]), 60)
     rows = re.findall(r"^\d+ +\S+ +(\d+) +(\S+) +(yes|no) +(\w+)", ran.out, re.M)
     used = [numbers(row[1]) for row in rows]

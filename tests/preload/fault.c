@@ -260,7 +260,7 @@ __attribute__((constructor)) static void begin(void)
     if (!getcwd(folder, sizeof folder))
         folder[0] = '\0';
     owner = getpid();
-    rank = atoi(setting("OMPI_COMM_WORLD_RANK", setting("PMIX_RANK", "0")));
+    rank = atoi(setting("OMPI_COMM_WORLD_RANK", setting("PMIX_RANK", setting("PMI_RANK", "0"))));
     snprintf(under, sizeof under, "%s", setting("GPUMEM_FAULT_UNDER", folder));
     snprintf(from_path, sizeof from_path, "%s", setting("GPUMEM_FAULT_FROM", ""));
     if (getenv("GPUMEM_FAULT_LOG"))
