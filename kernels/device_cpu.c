@@ -1,18 +1,16 @@
 /* The processor as a device: device memory is host memory, and a queue does its work at once. */
 #include <inttypes.h>
 #include <limits.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cblas.h>
-
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/size.h"
 #include "base/text/escape.h"
+#include "kernels/blas/blas.h"
 #include "kernels/device_cpu.h"
 #include "kernels/matmul/calls.h"
 
@@ -29,13 +27,6 @@ static int cpu_count(int *count)
 static const char *cpu_absence(void)
 {
     return NULL;
-}
-
-void gm_cpu_blas_threads(int threads)
-{
-    int before = omp_get_max_threads();
-    openblas_set_num_threads(threads);
-    omp_set_num_threads(before);
 }
 
 static void cpu_close(gm_device *device)
@@ -55,7 +46,7 @@ static int cpu_open(int index, int threads, gm_device **out)
         return gm_fail(GM_EDEVICE, "no memory for a device");
     device->threads = threads > 0 ? threads : 1;
     device->memory.account = GM_DEVICE;
-    gm_cpu_blas_threads(1);
+    gm_blas_threads(1);
     *out = device;
     return GM_OK;
 }
@@ -239,9 +230,9 @@ static int run_fp64(gm_queue *queue, const gm_product_call *call)
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
 static const gm_product products[GM_PRECISIONS] = {
-    [GM_PRECISION_FP64] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, "openblas-dgemm", run_fp64},
-    [GM_PRECISION_FP32] = {GM_DTYPE_F32, GM_DTYPE_F32, GM_CPU_TILE, 1, "openblas-sgemm", run_fp32},
-    [GM_PRECISION_EXACT] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, "openblas-dgemm", run_fp64},
+    [GM_PRECISION_FP64] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, GM_BLAS "-dgemm", run_fp64},
+    [GM_PRECISION_FP32] = {GM_DTYPE_F32, GM_DTYPE_F32, GM_CPU_TILE, 1, GM_BLAS "-sgemm", run_fp32},
+    [GM_PRECISION_EXACT] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, GM_BLAS "-dgemm", run_fp64},
 };
 
 static const gm_product *cpu_product(gm_device *device, gm_precision precision)

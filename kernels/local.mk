@@ -2,7 +2,7 @@
 noinst_LIBRARIES += kernels/libgmkernels.a
 GM_LIBS += kernels/libgmkernels.a
 
-kernels_libgmkernels_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CPPFLAGS) $(CUDA_CPPFLAGS)
+kernels_libgmkernels_a_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CPPFLAGS) $(CUDA_CPPFLAGS)
 kernels_libgmkernels_a_SOURCES = $(kernels_sources)
 
 GM_CUDA_DEPS = $(kernels_cuda_kernels:.cu=.d)

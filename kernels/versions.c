@@ -2,20 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <cblas.h>
-
 #include "config.h"
 #include "kernels/kernels.h"
 
 #ifdef GM_HAVE_CUDA
 #include <cuda_runtime_api.h>
 #endif
-
-char *gm_blas_version(char *text)
-{
-    snprintf(text, GM_VERSION_TEXT, "%s", openblas_get_config());
-    return text;
-}
 
 char *gm_cuda_version(char *text)
 {

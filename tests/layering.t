@@ -53,7 +53,7 @@ my @libraries = (
     ["MPI",        qr{^mpi\.h$},                            qr{^mpi/}],
     ["CUDA",       qr{^(cuda\w*|cu\w+_runtime\w*|mma|cooperative_groups|driver_types)\.h$|^(cuda|cub|cute|cutlass|thrust|nv)/},
                                                             qr{^kernels/}],
-    ["OpenBLAS",   qr{^(cblas|openblas\w*|lapacke?)\.h$},   qr{^kernels/}],
+    ["BLAS",       qr{^(cblas|openblas\w*|blis|lapacke?)\.h$}, qr{^kernels/}],
     ["hwloc",      qr{^hwloc(\.h|/)},                       qr{^mpi/}],
     ["jansson",    qr{^jansson\w*\.h$},                     qr{^src/}],
     ["libdeflate", qr{^libdeflate\.h$},                     qr{^io/}],

@@ -3,10 +3,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <cblas.h>
-
 #include "base/size.h"
 #include "kernels/bench/launch.h"
+#include "kernels/blas/blas.h"
 #include "kernels/device_cpu.h"
 #include "kernels/lab/lab_ops.h"
 
@@ -58,24 +57,24 @@ static const char *cpu_rival(gm_device *device, const char **absence)
 {
     (void)device;
     *absence = NULL;
-    return "OpenBLAS";
+    return GM_BLAS_TITLE;
 }
 
 /* One call on all threads, as a user would write it. */
 static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call)
 {
-    blasint m = (blasint)call->m, n = (blasint)call->n, k = (blasint)call->k;
-    blasint lda = (blasint)call->lda, ldb = (blasint)call->ldb, ldc = (blasint)call->ldc;
+    gm_blas_int m = (gm_blas_int)call->m, n = (gm_blas_int)call->n, k = (gm_blas_int)call->k;
+    gm_blas_int lda = (gm_blas_int)call->lda, ldb = (gm_blas_int)call->ldb, ldc = (gm_blas_int)call->ldc;
     if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc)
-        return gm_fail(GM_EDEVICE, "product by OpenBLAS: more elements in a row than it can count");
+        return gm_fail(GM_EDEVICE, "product by " GM_BLAS_TITLE ": more elements in a row than it can count");
     int before = omp_get_max_threads();
-    omp_set_num_threads(queue->device->threads); /* OpenBLAS on OpenMP uses this number */
-    gm_cpu_blas_threads(queue->device->threads);
+    omp_set_num_threads(queue->device->threads); /* BLAS on OpenMP uses this number */
+    gm_blas_threads(queue->device->threads);
     if (call->type == GM_DTYPE_F64)
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
     else
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
-    gm_cpu_blas_threads(1);
+    gm_blas_threads(1);
     omp_set_num_threads(before);
     return GM_OK;
 }

@@ -1,6 +1,6 @@
 /* calls.h - the device operations of a product: what a call takes. base/device_ops.def lists those of the table.
  *
- *   matmul_cpu.c                            products, by OpenBLAS, a leaf of a tile in each call
+ *   matmul_cpu.c                            products, by BLAS, a leaf of a tile in each call
  *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products, without and with tensor cores, and their common parts
  *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels
  *   finish_cpu.c, finish_cuda.cu            fold a leaf; finish: alpha, beta, the type of C

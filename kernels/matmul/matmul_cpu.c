@@ -4,10 +4,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include <cblas.h>
-
 #include "base/size.h"
 #include "base/stop.h"
+#include "kernels/blas/blas.h"
 #include "kernels/matmul/calls.h"
 
 /* The two types, so that what follows is written once. c: [m][ldc] = op(a) op(b); add: to [m][ld] += tile [m][n]. */
@@ -18,25 +17,25 @@ typedef struct real {
     void (*add)(int64_t m, int64_t n, void *to, int64_t ld, const void *tile);
 } real;
 
-#define REAL(type, blas)                                                                                      \
-    static void gemm_##type(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a,      \
-                            const void *b, void *c, int64_t ldc)                                              \
-    {                                                                                                         \
-        cblas_##blas(CblasRowMajor, call->transpose_a ? CblasTrans : CblasNoTrans,                            \
-                     call->transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, 1, a, \
-                     (blasint)call->lda, b, (blasint)call->ldb, 0, c, (blasint)ldc);                          \
-    }                                                                                                         \
-    static void add_##type(int64_t m, int64_t n, void *to, int64_t ld, const void *tile)                      \
-    {                                                                                                         \
-        for (int64_t i = 0; i < m; i++) {                                                                     \
-            type *row = (type *)to + i * ld;                                                                  \
-            const type *more = (const type *)tile + i * n;                                                    \
-            _Pragma("omp simd") for (int64_t j = 0; j < n; j++)                                               \
-            {                                                                                                 \
-                row[j] += more[j];                                                                            \
-            }                                                                                                 \
-        }                                                                                                     \
-    }                                                                                                         \
+#define REAL(type, blas)                                                                                               \
+    static void gemm_##type(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a,               \
+                            const void *b, void *c, int64_t ldc)                                                       \
+    {                                                                                                                  \
+        cblas_##blas(CblasRowMajor, call->transpose_a ? CblasTrans : CblasNoTrans,                                     \
+                     call->transpose_b ? CblasTrans : CblasNoTrans, (gm_blas_int)m, (gm_blas_int)n, (gm_blas_int)k, 1, \
+                     a, (gm_blas_int)call->lda, b, (gm_blas_int)call->ldb, 0, c, (gm_blas_int)ldc);                    \
+    }                                                                                                                  \
+    static void add_##type(int64_t m, int64_t n, void *to, int64_t ld, const void *tile)                               \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < m; i++) {                                                                              \
+            type *row = (type *)to + i * ld;                                                                           \
+            const type *more = (const type *)tile + i * n;                                                             \
+            _Pragma("omp simd") for (int64_t j = 0; j < n; j++)                                                        \
+            {                                                                                                          \
+                row[j] += more[j];                                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
     static const real real_##type = {sizeof(type), gemm_##type, add_##type};
 
 REAL(float, sgemm)
@@ -85,11 +84,10 @@ static void make_tile(const real *real, const gm_product_call *call, int64_t i0,
     }
 }
 
-/* BLAS counts in blasint, 32 bits wide as a rule. */
 static int blas_takes(const gm_product_call *call)
 {
     int64_t longest = gm_max(gm_max(call->lda, call->ldb), gm_max(call->ldacc, gm_min(call->leaf, call->k)));
-    return (int64_t)(blasint)longest == longest;
+    return (int64_t)(gm_blas_int)longest == longest;
 }
 
 static int matmul(const real *real, int threads, const gm_product_call *call)
@@ -106,9 +104,7 @@ static int matmul(const real *real, int threads, const gm_product_call *call)
     threads = (int)gm_min(threads, call->tile_count);
 #pragma omp parallel num_threads(threads)
     {
-        /* A region of one thread is no parallel region to OpenBLAS on OpenMP, which would open its own; this reaches to
-         * the end of the region only. */
-        omp_set_num_threads(1);
+        gm_blas_alone();
         char *buffer = (char *)call->tiles + (size_t)(omp_get_thread_num() * call->tile * call->tile) * real->size;
 #pragma omp for schedule(dynamic)
         for (int64_t tile = 0; tile < tiles; tile++)

@@ -12,7 +12,7 @@ for ranks in (1, 3):
     gm.ok(re.match(rf"{ranks} ranks? on 1 host\n", ran.out), "ranks and hosts", ran)
     gm.ok(re.search(rf"^cpu  \S.*\n  seen by +\S+, rank{''.join(f' {r}' for r in range(ranks))}$", ran.out, re.M), "the processor, once", ran)
     gm.ok(all(re.search(rf"^  {name} +\S*\d+\.\d+", ran.out, re.M) for name in ("HDF5", "hwloc", "jansson")), "versions", ran)
-    gm.ok("OpenBLAS" in ran.out and "MPI" in ran.out and re.search("^  CUDA  ", ran.out, re.M), "BLAS, MPI, CUDA", ran)
+    gm.ok(all(re.search(f"^  {name}  +\\S", ran.out, re.M) for name in ("BLAS", "MPI", "CUDA")), "BLAS, MPI, CUDA", ran)
     gm.ok(len(re.findall(r"^\d+ +\S+ +[1-9]\d* ", ran.out, re.M)) == ranks, "processors of each rank", ran)
 
     rows = re.findall(r"^(\d+) +(\S+) +\d+ +\S+ +(?:yes|no) +\w+ +(?:any node|node \d+ of \d+) +(\w+), ([0-9.e+-]+) GB/s +(cpu|cuda \d+)  (\S.*)$", ran.out, re.M)

@@ -1,12 +1,11 @@
-/* blas_once SIZE f32|f64 THREADS: one call of OpenBLAS for a whole product of square matrices, in memory that is as
+/* blas_once SIZE f32|f64 THREADS: one call of BLAS for a whole product of square matrices, in memory that is as
  * fresh as that of a job; prints its seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cblas.h>
-
 #include "base/clock.h"
+#include "kernels/blas/blas.h"
 
 /* A matrix of numbers in [0, 1). */
 static void *make_matrix(size_t elements, int wide)
@@ -33,7 +32,7 @@ int main(int argc, char **argv)
 
     if (n <= 0 || !a || !b || !c)
         return 1;
-    openblas_set_num_threads(atoi(argv[3]));
+    gm_blas_threads(atoi(argv[3]));
     from = gm_clock();
     if (wide)
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a, n, b, n, 0, c, n);
