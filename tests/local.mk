@@ -103,6 +103,7 @@ GM_TESTS_HEAVY = \
 GM_TESTS_SCRIPT = \
 	tests/cli/bad_input.t \
 	tests/cli/bench_file.t \
+	tests/cli/completion.t \
 	tests/cli/exchange.t \
 	tests/cli/external.t \
 	tests/cli/files.t \
