@@ -38,7 +38,7 @@ check("alone, the first processor", ["taskset", "-c", str(FIRST)], 0, [], [{FIRS
 if whole == "host":
     half = len(MINE) // 2
     check("mpirun, one rank", [], 1, [], [everything], "host")
-    check("a launcher with one processor", one, 1, [], [{LAST}], "launcher")
+    check("a launcher with one processor", one, 1, [], [{LAST}], "launcher" if gm.OPEN_MPI else "affinity") # Hydra binds no rank
     check("taskset after mpirun, one rank", [], 1, one, [{LAST}], "affinity")
     check("taskset after mpirun, two ranks", [], 2, one, [{LAST}] * 2, "affinity")
     check("taskset after mpirun, the first processor", [], 1, ["taskset", "-c", str(FIRST)], [{FIRST}], "affinity")
