@@ -62,5 +62,6 @@ $5;]])],
     [BLAS_CPPFLAGS=$gm_cppflags
      BLAS_LIBS=$gm_libs
      gm_blas_name="$2"
+     gm_blas_id=$1
      AC_DEFINE([GM_BLAS_]m4_toupper([$1]), [1], [Define to 1 if BLAS is $2.])])
 ])

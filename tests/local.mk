@@ -122,6 +122,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/op_gen.t \
 	tests/cli/op_info.t \
 	tests/cli/out_of_core.t \
+	tests/cli/packages.t \
 	tests/cli/output.t \
 	tests/cli/parts.t \
 	tests/cli/plan.t \
