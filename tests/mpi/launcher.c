@@ -38,6 +38,7 @@ static const struct {
      "PMI_RANK=6 PMI_SIZE=8 SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=8", 1, 6, -1},
     {"mpiexec by PMI under Slurm, the same number by chance",
      "PMI_RANK=1 PMI_SIZE=8 SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=2", 1, 1, -1},
+    {"Hydra", "PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1", 1, 5, 1},
     {"Hydra under Slurm",
      "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=2", 1, 1, 1},
     {"PMIx that tells nothing more", "PMIX_RANK=2", 1, 2, -1},
