@@ -8,6 +8,8 @@ AC_REQUIRE([AC_PROG_SED])
 AC_ARG_VAR([MPICC], [MPI's compiler wrapper, asked for its flags; MPICC=mpicc.mpich selects MPICH on Debian])
 AC_ARG_VAR([MPIRUN], [MPI's launcher, for the tests])
 AC_CHECK_PROGS([MPICC], [mpicc.openmpi mpicc mpicc.mpich mpiicc])
+AS_IF([test -n "$MPICC" && ! command -v $MPICC >/dev/null],
+    [AC_MSG_ERROR([MPICC=$MPICC: there is no such command])])
 gm_mpi_flags=no
 AS_IF([test -n "$MPICC" && $MPICC --showme:version >/dev/null 2>&1],
     [MPI_CPPFLAGS=`$MPICC --showme:compile`

@@ -49,6 +49,7 @@ EXTRA_DIST += \
 	packages/debian/changelog.in \
 	packages/debian/control.in \
 	packages/debian/copyright \
+	packages/debian/gpumem.lintian-overrides \
 	packages/debian/rules.in \
 	packages/debian/source/format
 DEB_BUILD_OPTIONS = nocheck
@@ -62,7 +63,7 @@ deb_sed = $(SED) -e "s|@DEB_MAINTAINER[@]|$${DEBFULLNAME:-The gpumem authors} <$
 deb: dist
 	rm -rf deb && mkdir deb && cp $(distdir).tar.gz deb/$(PACKAGE)_$(VERSION).orig.tar.gz
 	cd deb && tar xf $(PACKAGE)_$(VERSION).orig.tar.gz && mkdir -p $(distdir)/debian/source
-	cp $(top_srcdir)/packages/debian/copyright deb/$(distdir)/debian/
+	cp $(top_srcdir)/packages/debian/copyright $(top_srcdir)/packages/debian/gpumem.lintian-overrides deb/$(distdir)/debian/
 	cp $(top_srcdir)/packages/debian/source/format deb/$(distdir)/debian/source/
 	for file in changelog control rules; do \
 		$(deb_sed) $(top_srcdir)/packages/debian/$$file.in >deb/$(distdir)/debian/$$file || exit; done
