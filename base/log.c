@@ -31,6 +31,12 @@ int gm_log_hush(int on)
     return before;
 }
 
+void gm_stdout_buffer(void)
+{
+    static char buffer[BUFSIZ]; /* without one, glibc keeps that of a stream without buffer, which is one byte long */
+    setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
+}
+
 int gm_stdout_flush(void)
 {
     errno = EIO; /* what remains of a failure before */

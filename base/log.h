@@ -22,6 +22,9 @@ void gm_log_setup(int speaking, gm_level level);
  * previous setting, to be restored. */
 int gm_log_hush(int on);
 
+/* Gives stdout its usual buffer, before anything is printed: MPI_Init of MPICH takes it away. */
+void gm_stdout_buffer(void);
+
 /* Ends the output on stdout. GM_EOUTPUT when it could not be written. */
 int gm_stdout_flush(void);
 

@@ -1,5 +1,6 @@
 #include "mpi/ranks.h"
 
+#include "base/log.h"
 #include "base/stop.h"
 #include "base/text/escape.h"
 #include "mpi/launcher.h"
@@ -54,6 +55,7 @@ int gm_ranks_start_all(gm_ranks *ranks)
     gm_stop_set_immediate(1, gm_launcher_rank() == 0);
     int status = gm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     gm_stop_set_immediate(0, 0);
+    gm_stdout_buffer();
     if (status)
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
