@@ -13,6 +13,8 @@ import slurm
 
 if slurm.absence():
     hosts.skip_all(slurm.absence())
+if os.environ.get("MPI_FAMILY", "openmpi") != "openmpi":
+    hosts.skip_all("the hosts are those of Open MPI's launcher")
 hosts.enter()
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
