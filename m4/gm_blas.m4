@@ -59,7 +59,8 @@ GM_TRY_LINK([$2], [$gm_cppflags], [$gm_libs],
     [[float x = 1;
 cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, 1, &x, 1, &x, 1, 0, &x, 1);
 $5;]])],
-    [BLAS_CPPFLAGS=$gm_cppflags
+    [# The headers of BLIS hold functions, with warnings of their own.
+     BLAS_CPPFLAGS=`AS_ECHO(["$gm_cppflags"]) | $SED 's/-I */-isystem /g'`
      BLAS_LIBS=$gm_libs
      gm_blas_name="$2"
      gm_blas_id=$1

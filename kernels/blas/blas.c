@@ -5,10 +5,6 @@
 
 #include "kernels/kernels.h"
 
-#ifdef GM_BLAS_BLIS
-#include <blis.h>
-#endif
-
 void gm_blas_threads(int threads)
 {
 #if defined(GM_BLAS_OPENBLAS)

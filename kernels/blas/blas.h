@@ -5,6 +5,9 @@
 #include "config.h"
 
 #include <cblas.h>
+#ifdef GM_BLAS_BLIS
+#include <blis.h>
+#endif
 
 /* The integer of its calls, 32 bits wide as a rule; the word before the type in the name of a product
  * ("openblas-sgemm"); its name for a person. */
