@@ -112,9 +112,10 @@ else:
     os.makedirs("modules/gpumem")
     shutil.copy(modulefile, "modules/gpumem")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("MODULE", "LOADEDMODULES", "__MODULES"))} | {"MODULEPATH": os.path.abspath("modules")}
+    root = re.search(r"setenv GPUMEM_ROOT (\S+)", open(modulefile).read())[1]
+    clean["PATH"] = ":".join(folder for folder in clean["PATH"].split(":") if folder != f"{root}/bin") # that would stay where it is
     ran = subprocess.run(["tclsh", command, "sh", "load", "gpumem"], capture_output=True, text=True, env=clean)
     found = subprocess.run(["sh", "-c", ran.stdout + '\necho "$PATH|$GPUMEM_ROOT|$LOADEDMODULES"'], capture_output=True, text=True, env=clean).stdout
-    root = re.search(r"setenv GPUMEM_ROOT (\S+)", open(modulefile).read())[1]
     gm.ok(ran.returncode == 0 and not ran.stderr and found.startswith(f"{root}/bin:") and f"|{root}|gpumem/{VERSION}" in found, "the module loads", ran, found)
     ran = subprocess.run(["tclsh", command, "sh", "help", "gpumem"], capture_output=True, text=True, env=clean)
     gm.ok("gpumem-run" in ran.stderr and "@" not in ran.stderr, "and helps", ran)
