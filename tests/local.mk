@@ -61,7 +61,6 @@ GM_TESTS = \
 	tests/src/matmul/plan \
 	tests/src/progress \
 	tests/src/rates/measure.np3 \
-	tests/src/rates/model \
 	tests/src/rates/work \
 	tests/src/summary/rank \
 	tests/src/summary/times \
@@ -83,6 +82,7 @@ GM_TESTS = \
 # More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time; or what
 # another test does by one rank.
 GM_TESTS_HEAVY = \
+	tests/src/rates/model \
 	tests/src/caps_shared.np2 \
 	tests/kernels/matmul/product \
 	tests/kernels/reduce/reduce \
