@@ -165,7 +165,7 @@ int gm_job_open_exchange_all(gm_job *job, const char *path, gm_exchange **exchan
 
 /* Small buffers spare the host's memory bus, which the ranks of a host share. A rank that has it for itself reaches the
  * rate of its link with whole slots and fewer calls of the driver. The same on all ranks. */
-static int64_t buffer_of(const gm_job *job)
+static int64_t wanted_buffer(const gm_job *job)
 {
     int64_t usual = job->ranks->size > job->ranks->hosts ? 1 << 20 : 0;
     return job->options->buffer >= 0 ? job->options->buffer : usual;
@@ -181,6 +181,6 @@ int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget)
                                .device = device,
                                .unified = job->ops->unified,
                                .threads = (int)-threads,
-                               .buffer = buffer_of(job)};
+                               .buffer = wanted_buffer(job)};
     return gm_job_agree_all(job, GM_OK);
 }

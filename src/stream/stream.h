@@ -19,9 +19,10 @@
  * A slot has pinned host memory of a piece's size. Where the plan gives the I/O threads buffers instead (setup.buffer),
  * a thread reads a share in steps of a buffer, and copies each step to the device at once, on a queue of its own
  * (lane.h): the processor's caches hold a buffer from the file to the copy, and little memory is pinned. The piece is
- * READY when all its copies have begun, and its first device stage waits for them. In the same way back, the thread
- * that writes a piece (piece.out) copies each step from the device itself, and the piece skips from_device, unless
- * program.from_device, program.send or program.done wants it in host memory.
+ * READY when all its copies have begun, and its first device stage waits for them: compute, where program.to_device has
+ * nothing to add. In the same way back, the thread that writes a piece (piece.out) copies each step from the device
+ * itself, and the piece skips from_device, unless program.from_device, program.send or program.done wants it in host
+ * memory.
  *
  * After a failure nothing new is read, computed or written. Sends and receives still take place, without data, so that
  * no other rank waits for this one (mpi/exchange.h). */
