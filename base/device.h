@@ -124,8 +124,9 @@ typedef struct gm_device_ops {
      * there is no such library. */
     void *(*stream)(gm_queue *queue);
 
-    /* The product of a precision; NULL: not supported by this kind of device. */
-    const struct gm_product *(*product)(gm_device *device, gm_precision precision);
+    /* Number `index` of the products that the device supports, of each precision the fastest first; NULL: there are no
+     * more. gm_product_find() chooses. */
+    const struct gm_product *(*product)(gm_device *device, int index);
 
     /* The operations: each puts its work into the queue; pointers in a call are to device memory, or as it says. */
 #define GM_DEVICE_OP(name, cpu, cuda) int (*name)(gm_queue * queue, const gm_##name##_call *call);

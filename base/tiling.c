@@ -11,12 +11,11 @@ enum {
     TILES_WANTED = 8, /* along each side of C: enough for threads and ranks to share */
 };
 
-int64_t gm_tiling_leaf(gm_precision precision, int64_t k)
+int64_t gm_tiling_leaf(int64_t least, int64_t k)
 {
     /* The rounding errors of a sum in leaves of length L grow like sqrt(L^2/k + k/L). 8 sqrt(k) keeps the first term at
      * 64, and k^(2/3) balances both where k is large. */
     double length = fmax(8 * sqrt((double)k), cbrt((double)k) * cbrt((double)k));
-    int64_t least = gm_precision_get(precision)->leaf;
     return gm_max(least, gm_round_up((int64_t)ceil(length), LEAF_UNIT));
 }
 

@@ -1,17 +1,15 @@
 /* tiling.h - how a product is divided: the length of its leaves, the side of its tiles, the rows of its panels. These
- * decide the bits of the result, so they depend on the shape, the precision and the device's largest tile alone. */
+ * decide the bits of the result, so they depend on the shape and on the device's product alone. */
 #ifndef GM_BASE_TILING_H
 #define GM_BASE_TILING_H
-
-#include "base/types/precision.h"
 
 #include <stdint.h>
 
 enum { GM_TILING_ROW_ALIGN = 64 }; /* bytes: the rows of a panel begin at multiples of it */
 
-/* The length of a leaf, in elements along k. The accuracy of a product of inner size k rests on it (docs/accuracy.md).
- */
-int64_t gm_tiling_leaf(gm_precision precision, int64_t k);
+/* The length of a leaf, in elements along k: `least` or more. The accuracy of a product of inner size k rests on it
+ * (docs/accuracy.md). */
+int64_t gm_tiling_leaf(int64_t least, int64_t k);
 
 /* The side of the tiles of C, in elements. max_tile: the largest tile of the device's product. */
 int64_t gm_tiling_tile(int64_t m, int64_t n, int64_t max_tile);

@@ -229,16 +229,43 @@ static int run_fp64(gm_queue *queue, const gm_product_call *call)
 }
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
-static const gm_product products[GM_PRECISIONS] = {
-    [GM_PRECISION_FP64] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, GM_BLAS "-dgemm", run_fp64},
-    [GM_PRECISION_FP32] = {GM_DTYPE_F32, GM_DTYPE_F32, GM_CPU_TILE, 1, GM_BLAS "-sgemm", run_fp32},
-    [GM_PRECISION_EXACT] = {GM_DTYPE_F64, GM_DTYPE_F64, GM_CPU_TILE, 1, GM_BLAS "-dgemm", run_fp64},
+static const gm_product products[] = {
+    {.precision = GM_PRECISION_FP64,
+     .family = GM_KERNEL_BLAS,
+     .operand = GM_DTYPE_F64,
+     .accumulator = GM_DTYPE_F64,
+     .tile = GM_CPU_TILE,
+     .leaf = 2048,
+     .wants_tiles = 1,
+     .kernel = GM_BLAS "-dgemm",
+     .run = run_fp64,
+     .error.addition = 0x1p-53},
+    {.precision = GM_PRECISION_FP32,
+     .family = GM_KERNEL_BLAS,
+     .operand = GM_DTYPE_F32,
+     .accumulator = GM_DTYPE_F32,
+     .tile = GM_CPU_TILE,
+     .leaf = 128,
+     .wants_tiles = 1,
+     .kernel = GM_BLAS "-sgemm",
+     .run = run_fp32,
+     .error.addition = 0x1p-24},
+    {.precision = GM_PRECISION_EXACT,
+     .family = GM_KERNEL_BLAS,
+     .operand = GM_DTYPE_F64,
+     .accumulator = GM_DTYPE_F64,
+     .tile = GM_CPU_TILE,
+     .leaf = 2048,
+     .wants_tiles = 1,
+     .kernel = GM_BLAS "-dgemm",
+     .run = run_fp64,
+     .error.addition = 0x1p-53},
 };
 
-static const gm_product *cpu_product(gm_device *device, gm_precision precision)
+static const gm_product *cpu_product(gm_device *device, int index)
 {
     (void)device;
-    return products[precision].run != NULL ? &products[precision] : NULL;
+    return index < (int)(sizeof products / sizeof products[0]) ? &products[index] : NULL;
 }
 
 /* The operations as entries of the table. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernels/device_cuda.h"
-#include "kernels/matmul/calls.h"
+#include "kernels/matmul/products_cuda.h"
 #include "kernels/sight.h"
 
 static const char variable[] = "CUDA_VISIBLE_DEVICES";
@@ -113,6 +113,7 @@ static int cuda_open(int index, int threads, gm_device **out)
     snprintf(device->name, sizeof device->name, "%s", properties.name);
     device->pitch_max = properties.memPitch;
     device->uuid = properties.uuid;
+    device->has_hopper = properties.major == 9 && properties.minor == 0 && gm_cuda_hopper_is_built();
     status = gm_cuda_check(device, cudaSetDevice(index), "opening");
     if (status != GM_OK)
         goto out;
@@ -132,7 +133,7 @@ out:
     {                                                                                                \
         return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_##name(queue->stream, call), what); \
     }
-#define GM_CUDA_PRODUCT(precision, operand, accumulator, kernel, name) \
+#define GM_CUDA_PRODUCT(precision, family, operand, accumulator, leaf, kernel, name, ...) \
     LAUNCH(name, gm_product_call, "product (kernel " kernel ")")
 #include "kernels/matmul/products_cuda.def"
 #undef GM_CUDA_PRODUCT
@@ -146,17 +147,20 @@ out:
 #define ENTRY_NONE(name)
 #define ENTRY_CUDA(name) .name = run_##name,
 
-static const gm_product products[GM_PRECISIONS] = {
-#define GM_CUDA_PRODUCT(precision, operand, accumulator, kernel, name) \
-    [GM_PRECISION_##precision] = {GM_DTYPE_##operand, GM_DTYPE_##accumulator, GM_CUDA_TILE, 0, kernel, run_##name},
+#define RUN(name) run_##name
+static const gm_product products[] = {
+#define GM_CUDA_PRODUCT(...) GM_CUDA_PRODUCT_ROW(__VA_ARGS__)
 #include "kernels/matmul/products_cuda.def"
 #undef GM_CUDA_PRODUCT
 };
 
-static const gm_product *cuda_product(gm_device *device, gm_precision precision)
+static const gm_product *cuda_product(gm_device *device, int index)
 {
-    (void)device;
-    return products[precision].run != NULL ? &products[precision] : NULL;
+    const gm_product *end = products + sizeof products / sizeof products[0], *at = products;
+    for (; at < end; at++)
+        if ((at->family != GM_KERNEL_HOPPER || !device || device->has_hopper) && index-- == 0)
+            return at;
+    return NULL;
 }
 
 const gm_device_ops gm_device_cuda = {

@@ -13,6 +13,7 @@ struct gm_device {
     char name[256];
     cudaUUID_t uuid;
     size_t pitch_max; /* bytes, of a copy of rows */
+    int has_hopper;   /* its own instructions, and code that uses them */
     gm_ledger memory, pinned;
     struct gm_cuda_pages *pages; /* host memory of pages_cuda.c */
     struct gm_cuda_rival *rival; /* NULL: not open */

@@ -1,7 +1,7 @@
 /* Replaces device_cuda.c in a build without CUDA: a kind of device with no devices. What such a device can
  * do is known without one, for plans. */
 #include "kernels/kernels.h"
-#include "kernels/matmul/calls.h"
+#include "kernels/matmul/products_cuda.h"
 
 static int none_count(int *count)
 {
@@ -35,17 +35,17 @@ static int none_run(gm_queue *queue, const gm_product_call *call)
     return fail_none();
 }
 
-static const gm_product products[GM_PRECISIONS] = {
-#define GM_CUDA_PRODUCT(precision, operand, accumulator, kernel, name) \
-    [GM_PRECISION_##precision] = {GM_DTYPE_##operand, GM_DTYPE_##accumulator, GM_CUDA_TILE, 0, kernel, none_run},
+#define RUN(name) none_run
+static const gm_product products[] = {
+#define GM_CUDA_PRODUCT(...) GM_CUDA_PRODUCT_ROW(__VA_ARGS__)
 #include "kernels/matmul/products_cuda.def"
 #undef GM_CUDA_PRODUCT
 };
 
-static const gm_product *none_product(gm_device *device, gm_precision precision)
+static const gm_product *none_product(gm_device *device, int index)
 {
     (void)device;
-    return products[precision].run ? &products[precision] : NULL;
+    return index < (int)(sizeof products / sizeof products[0]) ? &products[index] : NULL;
 }
 
 #define RUN_NONE(name)

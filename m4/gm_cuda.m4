@@ -42,7 +42,8 @@ for gm_arch in `AS_ECHO(["$with_cuda_arch"]) | tr ',' ' '`; do
         [ptx*], [gm_number=`AS_ECHO(["$gm_arch"]) | sed 's/^ptx//'`
             NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$gm_number,code=compute_$gm_number"],
         [gm_number=`AS_ECHO(["$gm_arch"]) | sed 's/^sm_//'`
-            NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$gm_number,code=sm_$gm_number"])
+            NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$gm_number,code=sm_$gm_number"
+            AS_IF([test "$gm_number" = 90a], [NVCC_ARCH="$NVCC_ARCH -DGM_HAVE_SM90A"])])
 done
 
 # Toolkits put their headers and libraries in different places, and nvcc knows them.

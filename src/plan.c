@@ -176,6 +176,9 @@ static int set_rates_all(const gm_run *run)
 {
     gm_job *job = run->job;
     gm_rates_setting setting = {.device = &job->info,
+                                .ops = job->ops,
+                                .handle = job->device,
+                                .kernel = gm_kernel_find(job->options->kernel),
                                 .unified = job->ops->unified,
                                 .threads = job->threads,
                                 .ranks = job->ranks->size,

@@ -85,6 +85,7 @@ GM_TESTS_HEAVY = \
 	tests/src/rates/model \
 	tests/src/caps_shared.np2 \
 	tests/kernels/matmul/product \
+	tests/kernels/matmul/schemes \
 	tests/kernels/reduce/reduce \
 	tests/src/bench/pairs.np3 \
 	tests/src/bench/team.np3 \
@@ -285,6 +286,7 @@ tests_kernels_normalize_histogram_SOURCES = tests/kernels/normalize/histogram.c 
 tests_kernels_normalize_normalize_SOURCES = tests/kernels/normalize/normalize.c tests/kernels/each.h
 tests_kernels_matmul_probe_SOURCES = tests/kernels/matmul/probe.c tests/kernels/each.h
 tests_kernels_matmul_product_SOURCES = tests/kernels/matmul/product.c tests/kernels/each.h
+tests_kernels_matmul_schemes_SOURCES = tests/kernels/matmul/schemes.c tests/kernels/each.h
 tests_kernels_reduce_reduce_SOURCES = tests/kernels/reduce/reduce.c tests/kernels/each.h
 tests_kernels_matmul_unpack_SOURCES = tests/kernels/matmul/unpack.c tests/kernels/each.h
 tests_src_budget_SOURCES = tests/src/budget.c
@@ -334,13 +336,13 @@ tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c tests/src/slow_devic
 tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
 tests_src_options_SOURCES = tests/src/options.c
-tests_src_matmul_cost_SOURCES = tests/src/matmul/cost.c
-tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c
+tests_src_matmul_cost_SOURCES = tests/src/matmul/cost.c tests/src/matmul/float32.h
+tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c tests/src/matmul/float32.h
 tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_progress_SOURCES = tests/src/progress.c
 tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
-tests_src_rates_model_SOURCES = tests/src/rates/model.c
+tests_src_rates_model_SOURCES = tests/src/rates/model.c tests/src/matmul/float32.h
 tests_src_rates_work_SOURCES = tests/src/rates/work.c
 tests_src_summary_rank_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_summary_rank_SOURCES = tests/src/summary/rank.c

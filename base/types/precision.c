@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const gm_precision_info table[GM_PRECISIONS] = {
-#define GM_PRECISION(id, name, operand, accumulator, result, roundoff, leaf) \
-    {name, GM_DTYPE_##operand, GM_DTYPE_##accumulator, GM_DTYPE_##result, roundoff, leaf},
+#define GM_PRECISION(id, name, operand, accumulator, result, bits) \
+    {name, GM_DTYPE_##operand, GM_DTYPE_##accumulator, GM_DTYPE_##result, bits},
 #include "base/types/precisions.def"
 #undef GM_PRECISION
 };

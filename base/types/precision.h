@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef enum gm_precision {
-#define GM_PRECISION(id, name, operand, accumulator, result, roundoff, leaf) GM_PRECISION_##id,
+#define GM_PRECISION(id, name, operand, accumulator, result, bits) GM_PRECISION_##id,
 #include "base/types/precisions.def"
 #undef GM_PRECISION
     GM_PRECISIONS /* number of precisions */
@@ -17,11 +17,10 @@ typedef enum gm_precision {
 
 typedef struct gm_precision_info {
     const char *name;
-    gm_dtype operand;     /* the data are rounded to this type */
+    gm_dtype operand;     /* the data are converted to this type */
     gm_dtype accumulator; /* leaves are folded in this type */
     gm_dtype result;      /* default type of C */
-    double roundoff;      /* of one addition inside a leaf */
-    int64_t leaf;         /* shortest leaf, in k */
+    int bits;             /* significant ones of the data, as they are multiplied */
 } gm_precision_info;
 
 const gm_precision_info *gm_precision_get(gm_precision precision);

@@ -1,15 +1,21 @@
 /* calls.h - the device operations of a product: what a call takes. base/device_ops.def lists those of the table.
  *
  *   matmul_cpu.c                            products, by BLAS, a leaf of a tile in each call
- *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products, without and with tensor cores, and their common parts
+ *   product.c                               the product for a precision and a size
+ *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products of lanes and of warps, and their common parts
+ *   matmul_cuda_hopper.cu                   products of warpgroups: hopper_cuda.cuh, the kernel; wgmma_cuda.cuh, its
+ *                                           instructions; units_cuda.cuh, the parts of C that it makes
+ *   split.h, split.c, split_cuda.cuh        their work space: operands of tensor cores
  *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels
  *   finish_cpu.c, finish_cuda.cu            fold a leaf; finish: alpha, beta, the type of C
  *   probe_cpu.c, probe_cuda.cu              products with vectors, for the check */
 #ifndef GM_KERNELS_MATMUL_CALLS_H
 #define GM_KERNELS_MATMUL_CALLS_H
 
-#include "base/types/dtype.h"
+#include "base/types/kernel.h"
+#include "base/types/precision.h"
 #include "kernels/kernels.h"
+#include "kernels/matmul/split.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,16 +39,51 @@ typedef struct gm_product_call {
     int accumulate; /* 0: the first leaf is stored, acc is not read */
     void *tiles; /* [tile_count][tile][tile] accumulators of device memory as work space, if the product wants_tiles */
     int64_t tile_count; /* one for each processor thread that it may use; at least 1 */
+    void *work[2];      /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
+    int ready[2];       /* work holds what the last call made of the same panel, of the same size */
+    double *schemes;    /* [GM_SCHEMES] in device memory: units times k by each scheme are added to it; NULL */
 } gm_product_call;
 
+/* The error of an element of a leaf, relative to (|A| |B|): of each operand, and of each addition to a sum of up to
+ * `length` products; such sums are then added in the accumulator's type. */
+typedef struct gm_sum_error {
+    double operand, addition;
+    int64_t length; /* 0: a leaf is one sum */
+} gm_sum_error;
+
 typedef struct gm_product {
+    gm_precision precision;
+    gm_kernel family;
     gm_dtype operand;     /* type of the panels of A and B on this kind of device */
     gm_dtype accumulator; /* type of acc */
     int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
+    int64_t leaf;         /* the shortest leaf, in k */
     int wants_tiles;      /* run needs call.tiles */
     const char *kernel;   /* its name, for the report */
     int (*run)(gm_queue *queue, const gm_product_call *call);
+    gm_sum_error error;
+    double largest;     /* operands above become infinite; 0: none does */
+    gm_split_kind work; /* of call.work */
+    double speed; /* flop/s, as a part of the device's limit for the accumulator's type; 0: as the first product */
+    int64_t least_work; /* m n k from which it is the faster one */
+    int64_t least_k;
 } gm_product;
+
+/* The product that is asked for. Sizes of 0: of any. */
+typedef struct gm_product_query {
+    gm_precision precision;
+    gm_kernel kernel;
+    int64_t m, n, k;
+    int capability; /* of the device, as gm_device_info has it; 0: unknown */
+} gm_product_query;
+
+/* The first product of the device that has the precision and is of the family, large enough a problem given; NULL: the
+ * device supports none. Pure: all ranks with devices of one kind find the same. */
+const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query);
+
+/* The largest error of an element of C before it is stored, relative to (|A| |B|). is_plain: some units were multiplied
+ * in the accumulator's type (GM_SCHEME_F32). */
+double gm_product_error(const gm_product *product, int64_t k, int64_t leaf, int64_t leaves, int is_plain);
 
 /* dst[i][j] = src[i][j] converted to another type: file bytes to a panel. Integers and floats convert to the nearest
  * value. */
@@ -106,7 +147,7 @@ typedef struct gm_probe_call {
     double *s, *s_abs, *s_sq;
 } gm_probe_call;
 
-/* The products are no entries of the table: gm_device_ops.product selects among them. */
+/* The products are no entries of the table: gm_device_ops.product lists them. */
 enum { GM_CPU_TILE = 512 };
 int gm_cpu_matmul_fp32(int threads, const gm_product_call *call); /* float32 operands and accumulators */
 int gm_cpu_matmul_fp64(int threads, const gm_product_call *call); /* float64 operands and accumulators */
@@ -114,6 +155,11 @@ enum { GM_CUDA_TILE = 256 };                                      /* a multiple 
 int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call); /* float32 operands, float64 acc */
+int gm_cuda_hopper_is_built(void);                                            /* for sm_90a */
+int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_hopper_tf32(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_hopper_fp16(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_hopper_bf16(gm_cuda_stream stream, const gm_product_call *call);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,7 @@
  * even) takes longer. This order of the operations, of the loads and of the copies leaves 1 to 2 % of those; others had
  * 10 %, and ran 10 % slower. After a change, count them in `cuobjdump -sass`. */
 #include "kernels/matmul/matmul_cuda.cuh"
+#include "kernels/matmul/units_cuda.cuh"
 
 enum {
     WARPS_M = 2,
@@ -131,10 +132,11 @@ static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t
     }
 }
 
-/* Computes the tile at tile_row, tile_col. Without EDGE it lies within C, and k is a positive multiple of DEPTH. */
+/* Computes the tile at tile_row, tile_col; a warp folds its part if `folds`. Without EDGE it lies within C, and k is a
+ * positive multiple of DEPTH. */
 template <bool A_K, bool B_K, bool EDGE>
 static __device__ __forceinline__ void make_tile(const gm_product_call &call, float *stages, int64_t tile_row,
-                                                 int64_t tile_col)
+                                                 int64_t tile_col, bool folds)
 {
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int row = warp / WARPS_N * WARP_M + lane / 2 % LANES_M * 4;
@@ -190,9 +192,20 @@ static __device__ __forceinline__ void make_tile(const gm_product_call &call, fl
                 multiply(acc, x[k % 2], y[k % 2]);
             }
         }
-        fold(call, tile_row + row, tile_col + col, add, acc);
+        if (folds)
+            fold(call, tile_row + row, tile_col + col, add, acc);
         add = true;
     } while (step < steps);
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __device__ __forceinline__ void make_any_tile(const gm_product_call &call, float *stages, int64_t row,
+                                                     int64_t col, bool folds)
+{
+    if (row + TILE <= call.m && col + TILE <= call.n && call.k > 0 && call.k % DEPTH == 0)
+        make_tile<!TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
+    else
+        make_tile<!TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
 }
 
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -202,10 +215,26 @@ static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const gm_
     int64_t row, col;
 
     find_tile(call, TILE, TILE, &row, &col);
-    if (row + TILE <= call.m && col + TILE <= call.n && call.k > 0 && call.k % DEPTH == 0)
-        make_tile<!TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col);
-    else
-        make_tile<!TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col);
+    make_any_tile<TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
+}
+
+/* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. */
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const gm_product_call call, units_of units)
+{
+    extern __shared__ __align__(16) float stages[];
+    int warp = (int)threadIdx.x / 32;
+    int64_t row, col;
+
+    static_assert(WARP_M == GM_SPLIT_GROUP && WARP_N == GM_SPLIT_GROUP, "a warp makes a unit");
+    if (!are_there(&units))
+        return;
+    find_tile(call, TILE, TILE, &row, &col);
+    if (!has_units(units, row, TILE, col, TILE))
+        return;
+    make_any_tile<TRANSPOSE_A, TRANSPOSE_B>(
+        call, stages, row, col,
+        units_wanted(units, row + warp / WARPS_N * WARP_M, col + warp % WARPS_N * WARP_N, WARP_N) & 1);
 }
 
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
@@ -216,4 +245,24 @@ extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call 
     };
 
     return launch_product(kernels, TILE, TILE, THREADS, RING * (int)sizeof(float), stream, call);
+}
+
+int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units)
+{
+    typedef void units_kernel(const gm_product_call call, units_of units);
+    static units_kernel *const kernels[2][2] = {
+        {multiply_units<false, false>, multiply_units<false, true>},
+        {multiply_units<true, false>, multiply_units<true, true>},
+    };
+    units_kernel *kernel = kernels[call->transpose_a != 0][call->transpose_b != 0];
+    int64_t tiles = divide_up(call->m, TILE) * divide_up(call->n, TILE);
+    int shared = RING * (int)sizeof(float);
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+
+    if (error != cudaSuccess)
+        return error;
+    if (tiles > INT32_MAX)
+        return cudaErrorInvalidConfiguration;
+    kernel<<<(unsigned)tiles, THREADS, shared, stream>>>(*call, *units);
+    return cudaGetLastError();
 }

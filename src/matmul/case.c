@@ -94,26 +94,37 @@ static gm_precision natural_precision(const gm_matmul_case *c)
     return GM_PRECISION_FP32;
 }
 
-/* "fp64, fp32, exact": the precisions that the device of the job supports, or (NULL) all. text has room for
- * GM_MESSAGE_MAX bytes. Returns text. */
-static char *list_precisions(const gm_job *job, char *text)
+/* "fp64, fp32, exact": the precisions that the device of the job supports with the kernels asked for, or (NULL) all.
+ * text has room for GM_MESSAGE_MAX bytes. Returns text. */
+static char *list_precisions(const gm_job *job, gm_kernel kernel, char *text)
 {
     int used = 0;
     *text = '\0';
     for (int i = 0; i < GM_PRECISIONS; i++)
-        if (!job || job->ops->product(job->device, (gm_precision)i))
+        if (!job || gm_product_find(job->ops, job->device, &(gm_product_query){.precision = i, .kernel = kernel}))
             used += snprintf(text + used, (size_t)(GM_MESSAGE_MAX - used), "%s%s", used ? ", " : "",
                              gm_precision_get((gm_precision)i)->name);
     return text;
 }
 
+const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *c)
+{
+    const gm_product_query query = {c->precision, c->kernel, c->m, c->n, c->k, job->info.capability};
+    return gm_product_find(job->ops, job->device, &query);
+}
+
 int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c)
 {
     char list[GM_MESSAGE_MAX];
-    if (job->ops->product(job->device, c->precision))
+    if (gm_matmul_product(job, c))
         return GM_OK;
-    return gm_fail(GM_EUSAGE, "--precision %s: not supported by devices of kind %s; supported: %s",
-                   gm_precision_get(c->precision)->name, job->ops->kind, list_precisions(job, list));
+    list_precisions(job, c->kernel, list);
+    if (c->kernel == GM_KERNEL_AUTO)
+        return gm_fail(GM_EUSAGE, "--precision %s: not supported by this device of kind %s; supported: %s",
+                       gm_precision_get(c->precision)->name, job->ops->kind, list);
+    return gm_fail(GM_EUSAGE, "--kernel %s: this device of kind %s has no such kernel for precision %s; it has for: %s",
+                   gm_kernel_name(c->kernel), job->ops->kind, gm_precision_get(c->precision)->name,
+                   *list ? list : "none");
 }
 
 static int set_types(const gm_options *o, gm_matmul_case *c)
@@ -121,16 +132,18 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
     char title[GM_PATH_MAX], list[GM_MESSAGE_MAX];
     c->precision = o->precision ? gm_precision_find(o->precision) : natural_precision(c);
     if (c->precision == GM_PRECISIONS)
-        return gm_fail(GM_EUSAGE, "--precision '%s': expected one of %s", o->precision, list_precisions(NULL, list));
+        return gm_fail(GM_EUSAGE, "--precision '%s': expected one of %s", o->precision,
+                       list_precisions(NULL, GM_KERNEL_AUTO, list));
+    c->kernel = gm_kernel_find(o->kernel);
     const gm_precision_info *how = gm_precision_get(c->precision);
     for (int i = GM_A; i <= GM_B; i++) {
-        int fits = gm_dtype_digits(c->operand[i].type) <= gm_dtype_digits(how->operand);
+        int fits = gm_dtype_digits(c->operand[i].type) <= how->bits;
         if (!fits && c->precision == GM_PRECISION_EXACT)
             return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s",
                            gm_dataset_title(&c->operand[i], title), gm_dtype_name(c->operand[i].type));
         if (!fits)
-            gm_note("%s (%s) is rounded to float32 by --precision %s", letters[i], gm_dtype_name(c->operand[i].type),
-                    how->name);
+            gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[i],
+                    gm_dtype_name(c->operand[i].type), how->bits, how->name);
     }
     c->result = o->type ? gm_dtype_find(o->type) : how->result;
     if (o->type && (c->result == GM_DTYPES || gm_dtype_get_kind(c->result) != GM_FLOAT))

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The check of a product (Freivalds' idea, as in the random-vector checks of dense linear algebra libraries): for a
  * block of C with random vectors x along its columns and u along its rows, entries independent and uniform in +-[1, 2),
@@ -31,6 +32,8 @@ int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols)
     case GM_SUM_YY:
     case GM_SUM_VV:
         return 1;
+    case GM_SUM_SCHEMES:
+        return GM_SCHEMES;
     case GM_SUM_NONFINITE:
         return (int64_t)(sizeof(gm_nonfinite) / sizeof(double));
     default:
@@ -66,6 +69,7 @@ typedef struct direction {
     const double *made, *expected, *added;                /* [lines]: C x, A (B x), C0 x */
     const double *made_sq, *own_sq, *other_sq, *added_sq; /* squares: of C, A, B, C0; other_sq: [length] */
     double inner_sq;                                      /* |(|B| |x|)|^2 */
+    int is_plain;                                         /* some units were multiplied in float32 */
 } direction;
 
 typedef struct findings {
@@ -91,15 +95,21 @@ static void keep_worst(gm_deviation *worst, const gm_deviation *other)
         *worst = *other;
 }
 
+/* May an operand be infinite on the device, and finite in its file? */
+static int overflows(const gm_matmul *p, double norm, double other_sq)
+{
+    double largest = p->product->largest;
+    return largest > 0 && (norm >= largest || sqrt(other_sq) >= largest);
+}
+
 static void check_lines(const gm_matmul *p, const direction *d, findings *f)
 {
     const gm_matmul_case *c = p->c;
     const gm_precision_info *how = gm_precision_get(c->precision);
     double alpha = fabs(c->alpha), beta = c->has_c0 ? fabs(c->beta) : 0;
     double depth = (double)c->k, length = (double)d->length;
-    /* Of an element against |A_i| |B_j|: any order of adding up a leaf, then the leaves. */
-    double gamma = fmin(depth, (double)p->plan.leaf) * how->roundoff +
-                   (double)(p->plan.leaves + 1) * gm_dtype_roundoff(how->accumulator);
+    /* Of an element against |A_i| |B_j|. */
+    double gamma = gm_product_error(p->product, c->k, p->plan.leaf, p->plan.leaves, d->is_plain);
     double own = (depth + 2 * length + 16) * 0x1p-53;
     double stored = gm_dtype_roundoff(c->result),
            least = 2 * (tiny(c->result) + alpha * depth * tiny(how->accumulator));
@@ -125,7 +135,7 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
             /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for
              * it. */
             double product = norm * sqrt(other_max), possible = alpha * product + beta * added_norm;
-            if (!isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) ||
+            if (!isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) || overflows(p, norm, other_max) ||
                 product >= gm_dtype_largest(how->accumulator) / 2 || possible >= gm_dtype_largest(c->result) / 2) {
                 f->skipped++;
                 continue;
@@ -169,6 +179,8 @@ void gm_verdict_add(gm_verdict *v, const gm_verdict *other)
     v->nonfinite.nan += other->nonfinite.nan;
     v->nonfinite.inf += other->nonfinite.inf;
     v->nonfinite.overflow += other->nonfinite.overflow;
+    for (int s = 0; s < GM_SCHEMES; s++)
+        v->schemes[s] += other->schemes[s];
     v->is_wrong |= other->is_wrong;
 }
 
@@ -195,6 +207,7 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
         sum[s] = sums + gm_sum_offset(s, rows, cols);
     *verdict = gm_verdict_none;
     verdict->nonfinite = *(const gm_nonfinite *)(const void *)sum[GM_SUM_NONFINITE];
+    memcpy(verdict->schemes, sum[GM_SUM_SCHEMES], sizeof verdict->schemes);
     if (!p->c->verify)
         return;
 
@@ -209,7 +222,8 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
                         .own_sq = sum[GM_SUM_AA],
                         .other_sq = sum[GM_SUM_BB],
                         .added_sq = sum[GM_SUM_DD_ROW],
-                        .inner_sq = *sum[GM_SUM_YY]};
+                        .inner_sq = *sum[GM_SUM_YY],
+                        .is_plain = verdict->schemes[GM_SCHEME_F32] > 0};
     direction by_column = {.line0 = col0,
                            .lines = cols,
                            .length = rows,
@@ -221,7 +235,8 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
                            .own_sq = sum[GM_SUM_BB],
                            .other_sq = sum[GM_SUM_AA],
                            .added_sq = sum[GM_SUM_DD_COL],
-                           .inner_sq = *sum[GM_SUM_VV]};
+                           .inner_sq = *sum[GM_SUM_VV],
+                           .is_plain = verdict->schemes[GM_SCHEME_F32] > 0};
     findings f[2];
     check_lines(p, &by_row, &f[0]);
     check_lines(p, &by_column, &f[1]);

@@ -97,6 +97,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
 {
     const gm_device_ops *ops = ops_of(p);
     int64_t depth = gm_matmul_k(p, piece->leaf + piece->leaves) - gm_matmul_k(p, piece->leaf);
+    gm_piece block = gm_matmul_block_of(p, piece);
     gm_product_call call = {
         .m = piece->rows,
         .n = piece->cols,
@@ -114,6 +115,9 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .tile = p->plan.tile,
         .tiles = p->tiles,
         .tile_count = p->plan.tile_count,
+        .work = {p->work[GM_A], p->work[GM_B]},
+        .ready = {0, piece->at_row > 0}, /* of a band: the panel of B is that of the band before */
+        .schemes = gm_matmul_sum(p, &block, GM_SUM_SCHEMES),
         .accumulate = !keeps_leaves(p) && piece->leaf > 0,
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;

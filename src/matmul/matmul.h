@@ -38,8 +38,9 @@ typedef struct gm_matmul_case {
     int has_c0;
     double alpha, beta;
     gm_precision precision;
-    gm_dtype result; /* type of C */
-    int64_t m, n, k; /* k as it is used: 0 when alpha is 0 */
+    gm_kernel kernel; /* asked for */
+    gm_dtype result;  /* type of C */
+    int64_t m, n, k;  /* k as it is used: 0 when alpha is 0 */
     int verify;
     gm_matmul_problem problem; /* of the plan */
 } gm_matmul_case;
@@ -47,7 +48,10 @@ typedef struct gm_matmul_case {
 /* Fills in the case from the command line and the files. Called by one rank. GM_EUSAGE, GM_EINPUT. */
 int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
 
-/* Has the device of the job the precision? GM_EUSAGE. */
+/* The product of the device of the job for the case; NULL: there is none. The same on all ranks. */
+const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *problem);
+
+/* Has the device of the job one? GM_EUSAGE. */
 int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *problem);
 
 /* --- The check: vectors of a block, all float64, in one allocation. --- */
@@ -60,6 +64,7 @@ typedef enum gm_sum {
     GM_SUM_BB,                 /* columns: squares of B */
     GM_SUM_YY,                 /* one number: |(|B| |x|)|^2 */
     GM_SUM_VV,                 /* one number: |(|u|'|A|)|^2 */
+    GM_SUM_SCHEMES,            /* [GM_SCHEMES]: units times k that were multiplied by each scheme */
     GM_SUM_LAYERS,             /* the sums above are partial sums over k */
     GM_SUM_CX = GM_SUM_LAYERS, /* rows: C x */
     GM_SUM_CC_ROW,             /* rows: squares of C */
@@ -100,7 +105,8 @@ typedef struct gm_verdict {
     int64_t repaired;         /* tiles that passed when they were computed once more */
     int64_t checked, skipped; /* rows and columns */
     gm_nonfinite nonfinite;   /* as they were computed first */
-    int is_wrong;             /* the product stays wrong */
+    double schemes[GM_SCHEMES];
+    int is_wrong; /* the product stays wrong */
 } gm_verdict;
 
 extern const gm_verdict gm_verdict_none;
@@ -230,6 +236,7 @@ struct gm_matmul {
     char *kept;      /* the leaves of a rank that is not the first of its chain, one by one: each as acc */
     void *band;      /* of C, as it will be in the file: [band_rows][block_cols] */
     void *tiles;     /* for a product that wants them */
+    void *work[2];   /* of A and of B, for a product that has work space */
     double *sums;    /* GM_SUMS on the device */
     double *sums_in; /* those of the layer before, up to GM_SUM_LAYERS */
     double *x, *u;   /* vectors of the block, on the device: [block_cols], [block_rows] */

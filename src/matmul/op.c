@@ -43,7 +43,7 @@ static gm_panels panels_of(const char *text)
 static int set_problem(const gm_job *job, gm_matmul_case *c)
 {
     gm_matmul_problem *problem = &c->problem;
-    const gm_product *product = job->ops->product(job->device, c->precision);
+    const gm_product *product = gm_matmul_product(job, c);
     *problem = (gm_matmul_problem){
         .m = c->m,
         .n = c->n,
@@ -57,7 +57,9 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .file_bytes_c = (int64_t)gm_dtype_size(c->result),
         .shared = c->shared,
         .max_tile = product->tile,
+        .least_leaf = product->leaf,
         .wants_tiles = product->wants_tiles,
+        .work = product->work,
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
         .verifies = c->verify,
         .by_rows = {!c->transpose[GM_A], c->transpose[GM_B]},
@@ -93,10 +95,7 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     request.buffers = 1;
     for (int i = 0; i < run->shape.inputs; i++)
         request.buffers &= gm_reader_takes_any(&run->input[i]);
-    *p = (gm_matmul){.job = run->job,
-                     .c = c,
-                     .product = run->job->ops->product(run->job->device, c->precision),
-                     .verdict = gm_verdict_none};
+    *p = (gm_matmul){.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none};
     gm_matmul_problem problem = c->problem;
     problem.rates = run->job->rates;
     int status = gm_matmul_plan_make(&problem, budget, &request, &p->plan, need);
@@ -213,19 +212,56 @@ static const char *outcome(const gm_matmul_case *c, const gm_verdict *v)
     return v->skipped > 0 ? "passed in part: random vectors" : "passed: random vectors";
 }
 
+/* The share of a scheme in the product, in percent. */
+static double share_of(const gm_verdict *v, gm_scheme scheme)
+{
+    double all = 0;
+    for (int s = 0; s < GM_SCHEMES; s++)
+        all += v->schemes[s];
+    return all > 0 ? 100 * v->schemes[scheme] / all : 0;
+}
+
+static const struct {
+    const char *name, *attribute;
+} schemes[GM_SCHEMES] = {[GM_SCHEME_F16] = {"fp16x3", "fp16x3_percent"},
+                         [GM_SCHEME_BF16] = {"bf16x6", "bf16x6_percent"},
+                         [GM_SCHEME_F32] = {"fp32", "fp32_percent"}};
+
+/* Was it a product in float32 on tensor cores? */
+static int has_schemes(const gm_verdict *v)
+{
+    return v->schemes[GM_SCHEME_F16] + v->schemes[GM_SCHEME_BF16] + v->schemes[GM_SCHEME_F32] > 0;
+}
+
+static void note_schemes(const gm_verdict *v)
+{
+    if (has_schemes(v))
+        gm_note("multiplied as %s %.4g %%, %s %.4g %%, %s %.4g %%", schemes[0].name, share_of(v, 0), schemes[1].name,
+                share_of(v, 1), schemes[2].name, share_of(v, 2));
+}
+
+static json_t *schemes_json(const gm_verdict *v)
+{
+    json_t *shares = json_object();
+    for (int s = 0; s < GM_SCHEMES; s++)
+        json_object_set_new(shares, schemes[s].name, json_real(share_of(v, s)));
+    return shares;
+}
+
 static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
 {
     const gm_matmul_case *c = p->c;
     const gm_deviation *line = v->is_wrong ? &v->failed : &v->passed;
     char tile[96];
     int passed = c->verify && !v->is_wrong && (v->checked > 0 || v->skipped == 0);
-    job->report.verification = json_pack(
-        "{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "method",
-        c->verify ? "random vectors" : "none", "outcome", outcome(c, v), "residual", fmin(line->residual, DBL_MAX),
-        "threshold", line->threshold, "passed", passed, "lines_checked", (json_int_t)v->checked, "lines_skipped",
-        (json_int_t)v->skipped, "bad_rows", (json_int_t)v->bad_rows, "bad_columns", (json_int_t)v->bad_cols,
-        "tiles_repaired", (json_int_t)v->repaired, "nan", (json_int_t)v->nonfinite.nan, "inf",
-        (json_int_t)v->nonfinite.inf, "overflow", (json_int_t)v->nonfinite.overflow);
+    job->report.verification = json_pack("{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+                                         "method", c->verify ? "random vectors" : "none", "outcome", outcome(c, v),
+                                         "residual", fmin(line->residual, DBL_MAX), "threshold", line->threshold,
+                                         "passed", passed, "lines_checked", (json_int_t)v->checked, "lines_skipped",
+                                         (json_int_t)v->skipped, "bad_rows", (json_int_t)v->bad_rows, "bad_columns",
+                                         (json_int_t)v->bad_cols, "tiles_repaired", (json_int_t)v->repaired, "nan",
+                                         (json_int_t)v->nonfinite.nan, "inf", (json_int_t)v->nonfinite.inf, "overflow",
+                                         (json_int_t)v->nonfinite.overflow, "schemes_percent", schemes_json(v));
     if (v->is_wrong)
         return;
     if (v->repaired > 0)
@@ -238,6 +274,7 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
                 v->repaired > 0 ? ", as it was computed first," : "", (unsigned long long)v->nonfinite.nan,
                 (unsigned long long)v->nonfinite.inf, (unsigned long long)v->nonfinite.overflow, (long long)v->skipped,
                 (long long)v->checked);
+    note_schemes(v);
     if (c->verify && v->checked > 0)
         gm_note("the product passed its check: residual %.3g, detection threshold %.3g", v->passed.residual,
                 v->passed.threshold);
@@ -266,6 +303,9 @@ static void add_attributes(gm_run *run)
     const gm_matmul_case *c = run->c;
     const gm_verdict *v = &((const gm_matmul *)run->own)->verdict;
     gm_run_add_text(run, "precision", gm_precision_get(c->precision)->name);
+    gm_run_add_text(run, "kernel", ((const gm_matmul *)run->own)->product->kernel);
+    for (int s = 0; s < GM_SCHEMES && has_schemes(v); s++)
+        gm_run_add_real(run, schemes[s].attribute, share_of(v, s));
     gm_run_add_text(run, "verification", outcome(c, v));
     if (!c->verify)
         return;

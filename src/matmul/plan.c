@@ -17,7 +17,8 @@ enum {
     SUMS_ALONE = 8,    /* those that belong to neither */
     VECTORS_PER_K = 4, /* float64 values per k of a step, for the same */
     ALLOCATIONS = 8,   /* of device memory */
-    OF_CHAIN = 2       /* and of a rank whose layer is one of several */
+    OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
+    OF_WORK = 2        /* and for a product with work space */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20;
 
@@ -94,6 +95,15 @@ static int64_t area(int64_t rows, int64_t cols, int64_t element)
     return gm_mul_sat(gm_mul_sat(rows, gm_tiling_ld(cols, element)), element);
 }
 
+/* Bytes of the work space of the device's product, for panels of some k. */
+static int64_t work_bytes(const gm_matmul_plan *plan, int64_t depth)
+{
+    const gm_split_kind *kind = &plan->problem.work;
+    size_t a = gm_split_lay(kind, plan->block_rows, depth, plan->leaf).bytes;
+    size_t b = gm_split_lay(kind, plan->block_cols, depth, plan->leaf).bytes;
+    return kind->planes ? gm_add_sat(gm_add_sat((int64_t)a, (int64_t)b), OF_WORK * GM_ALLOC_OVERHEAD) : 0;
+}
+
 /* Bytes of device memory without the ring. */
 static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
@@ -113,6 +123,7 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
     int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(vectors, tiles));
+    sum = gm_add_sat(sum, work_bytes(plan, depth));
     return gm_add_sat(sum, (ALLOCATIONS + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) * GM_ALLOC_OVERHEAD);
 }
 
@@ -272,7 +283,7 @@ static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, 
 {
     *plan = (gm_matmul_plan){.problem = *problem, .budget = *budget};
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
-    plan->leaf = gm_tiling_leaf(problem->precision, problem->k);
+    plan->leaf = gm_tiling_leaf(problem->least_leaf, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
     plan->piece = usual_piece(budget, request->depth);
     int status = set_grid(plan, most_layers);

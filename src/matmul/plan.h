@@ -15,6 +15,7 @@
 #define GM_SRC_MATMUL_PLAN_H
 
 #include "base/types/precision.h"
+#include "kernels/matmul/split.h"
 #include "src/rates/rates.h"
 #include "src/stream/ring_plan.h"
 #include "base/tiling.h"
@@ -42,7 +43,9 @@ typedef struct gm_matmul_problem {
     int64_t file_bytes_a, file_bytes_b, file_bytes_c0, file_bytes_c; /* of an element in the files; c0: 0 without one */
     int shared;              /* A and B are the same data: may be kept whole and read once */
     int64_t max_tile;        /* of the device's product */
+    int64_t least_leaf;      /* as the device's product has it */
     int wants_tiles;         /* as the device's product does: a tile of accumulators for each thread */
+    gm_split_kind work;      /* of its work space */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
     int verifies;            /* C is checked */
     int by_rows[2];          /* of A, B: rows in the file are rows of op(A) or columns of op(B); otherwise they are k */

@@ -1,6 +1,7 @@
 #include "src/rates/rates.h"
 
 #include "base/size.h"
+#include "kernels/matmul/calls.h"
 
 #include <math.h>
 
@@ -65,7 +66,11 @@ static double or_usual(double limit, double usual)
  * a figure counts as fp32. */
 static double flop_of(const gm_rates_setting *s, const defaults *d, gm_precision precision)
 {
-    double part = d->flop[precision] > 0 ? d->flop[precision] : d->flop[GM_PRECISION_FP32];
+    const gm_product_query query = {.precision = precision, .kernel = s->kernel, .capability = s->device->capability};
+    const gm_product *product = s->ops ? gm_product_find(s->ops, s->handle, &query) : NULL;
+    double part = product && product->speed > 0 ? product->speed
+                  : d->flop[precision] > 0      ? d->flop[precision]
+                                                : d->flop[GM_PRECISION_FP32];
     int wide = gm_precision_get(precision)->accumulator == GM_DTYPE_F64;
     if (s->unified)
         return part * s->threads;

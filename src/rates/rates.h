@@ -9,6 +9,7 @@
 #define GM_SRC_RATES_RATES_H
 
 #include "base/device.h"
+#include "base/types/kernel.h"
 
 /* The same on all ranks. Bytes per second, unless a comment says otherwise. */
 typedef struct gm_rates {
@@ -31,7 +32,10 @@ typedef struct gm_rates {
 /* The surroundings that the defaults depend on. */
 typedef struct gm_rates_setting {
     const gm_device_info *device;
-    int unified, threads; /* of the kind of device; of a rank */
+    const gm_device_ops *ops; /* whose products these are; NULL: of a device that does not tell their speed */
+    gm_device *handle;        /* of ops; NULL: any */
+    gm_kernel kernel;         /* that multiplies */
+    int unified, threads;     /* of the kind of device; of a rank */
     int ranks, hosts, sharers;
     int parts; /* the output is written as parts */
 } gm_rates_setting;

@@ -58,9 +58,9 @@ static int run_product(gm_queue *queue, const gm_product_call *call)
     return is_struck(FAILING_PRODUCT) ? fail() : multiply(queue, call);
 }
 
-static const gm_product *give_product(gm_device *device, gm_precision precision)
+static const gm_product *give_product(gm_device *device, int index)
 {
-    const gm_product *real = working->product(device, precision);
+    const gm_product *real = working->product(device, index);
     if (!real)
         return NULL;
     product = *real;

@@ -58,12 +58,17 @@ FAULTY(reduce_columns)
 static int faulty_run(gm_queue *queue, const gm_product_call *call)
 {
     int status = fail_work();
-    return status ? status : real_ops->product(NULL, GM_PRECISION_FP32)->run(queue, call);
+    return status
+               ? status
+               : gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32})->run(queue, call);
 }
 
-static const gm_product *faulty_product(gm_device *device, gm_precision precision)
+static const gm_product *faulty_product(gm_device *device, int index)
 {
-    product = *real_ops->product(device, precision);
+    const gm_product *real = real_ops->product(device, index);
+    if (!real || real->precision != GM_PRECISION_FP32)
+        return real;
+    product = *real;
     product.run = faulty_run;
     return &product;
 }

@@ -339,9 +339,9 @@ void slow_queue_call(void *queue, void (*function)(void *), void *argument)
         abort();
 }
 
-static const gm_product *find_product(gm_device *device, gm_precision precision)
+static const gm_product *find_product(gm_device *device, int index)
 {
-    real_product = real->product(device, precision);
+    real_product = real->product(device, index);
     if (!real_product)
         return NULL;
     product = *real_product;

@@ -57,6 +57,8 @@ void gm_product_free(gm_bench_product *p)
     if (p->panel_a != p->a)
         ops->free(device, p->panel_a);
     ops->free(device, p->b);
+    for (int i = 0; i < 2; i++)
+        ops->free(device, p->work[i]);
     ops->free(device, p->a);
     gm_bench_sample_free(&p->sample);
 }
@@ -85,6 +87,11 @@ int gm_product_alloc(gm_bench_product *p)
                                       (size_t)p->bench->job->threads * (size_t)(p->product->tile * p->product->tile) *
                                           gm_dtype_size(accumulator),
                                       &p->tiles);
+    for (int i = 0; i < 2 && !status && p->product->work.planes; i++) {
+        int64_t leaf = gm_tiling_leaf(p->product->leaf, s->k);
+        size_t bytes = gm_split_lay(&p->product->work, i ? s->n : p->room, s->k, leaf).bytes;
+        status = p->bench->ops->alloc(p->bench->device, bytes, &p->work[i]);
+    }
     if (!status)
         status = p->bench->ops->alloc(p->bench->device, sizeof *p->nonfinite, &count);
     p->nonfinite = count;
@@ -125,10 +132,11 @@ static void set_calls(gm_bench_product *p)
                                         .ldb = ld(s->n, operand),
                                         .acc = p->acc,
                                         .ldacc = ld(s->n, accumulator),
-                                        .leaf = gm_tiling_leaf(p->precision, s->k),
+                                        .leaf = gm_tiling_leaf(p->product->leaf, s->k),
                                         .tile = gm_product_tile(p),
                                         .tiles = p->tiles,
-                                        .tile_count = p->bench->job->threads};
+                                        .tile_count = p->bench->job->threads,
+                                        .work = {p->work[0], p->work[1]}};
     p->finish_call = (gm_finish_call){.rows = p->rows,
                                       .cols = s->n,
                                       .acc = p->acc,
@@ -216,12 +224,14 @@ int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_que
 int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *p)
 {
     const gm_precision_info *info = gm_precision_get(precision);
+    const gm_product_query query = {precision, GM_KERNEL_AUTO, shape->m,
+                                    shape->n,  shape->k,       bench->job->info.capability};
     *p = (gm_bench_product){.bench = bench,
                             .shape = *shape,
                             .rows = shape->m,
                             .room = shape->m,
                             .precision = precision,
-                            .product = bench->ops->product(bench->device, precision),
+                            .product = gm_product_find(bench->ops, bench->device, &query),
                             .type = info->operand,
                             .result = info->result,
                             .key_a = gm_random_key(1, 0),

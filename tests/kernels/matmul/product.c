@@ -1,4 +1,4 @@
-/* Products of every precision and device against long double, and their promises about bits. */
+/* All products of every device against long double, and their promises about bits. */
 #include <math.h>
 
 #include "base/size.h"
@@ -8,11 +8,10 @@
 enum { GUARD = 3 }; /* columns of acc past n that must stay as they are */
 static const double guard = 12345.0;
 
-static const struct {
-    gm_precision precision;
-    double tolerance; /* of the result in its own type, relative to |A| |B| */
-} bounds[] = {{GM_PRECISION_FP64, 3e-14}, {GM_PRECISION_FP32, 1e-6}, {GM_PRECISION_EXACT, 6e-8}};
-enum { BOUNDS = sizeof bounds / sizeof bounds[0] };
+/* Of the result in its own type, relative to |A| |B|. */
+static const double tolerance[GM_PRECISIONS] = {
+    [GM_PRECISION_FP64] = 3e-14, [GM_PRECISION_FP32] = 1e-6, [GM_PRECISION_EXACT] = 6e-8,
+    [GM_PRECISION_TF32] = 1e-3,  [GM_PRECISION_FP16] = 1e-3, [GM_PRECISION_BF16] = 8e-3};
 
 static double get(const void *array, gm_dtype type, int64_t i)
 {
@@ -67,12 +66,11 @@ typedef struct problem {
     panel a_panel, b_panel;
 } problem;
 
-static problem problem_make(bench *b, gm_precision precision, int64_t m, int64_t n, int64_t k, int transposes,
+static problem problem_make(bench *b, const gm_product *product, int64_t m, int64_t n, int64_t k, int transposes,
                             int integers)
 {
-    const gm_product *product = b->ops->product(b->device, precision);
-    gm_dtype type = product->operand, data = gm_precision_get(precision)->operand;
-    problem p = {b, product, precision, m, n, k, 128, transposes & 1, transposes >> 1, {0}, {0}};
+    gm_dtype type = product->operand, data = gm_precision_get(product->precision)->operand;
+    problem p = {b, product, product->precision, m, n, k, 128, transposes & 1, transposes >> 1, {0}, {0}};
     p.a_panel = panel_make(b, p.transpose_a ? k : m, p.transpose_a ? m : k, type, data, integers, 1);
     p.b_panel = panel_make(b, p.transpose_b ? n : k, p.transpose_b ? k : n, type, data, integers, 2);
     return p;
@@ -94,6 +92,15 @@ static int64_t b_at(const problem *p, int64_t l, int64_t j)
     return p->transpose_b ? j * p->b_panel.ld + l : l * p->b_panel.ld + j;
 }
 
+/* Work space for a panel of some lines. */
+static void *work_for(const problem *p, int64_t outer)
+{
+    void *work = NULL;
+    if (p->product->work.planes)
+        must(p->b->ops->alloc(p->b->device, gm_split_lay(&p->product->work, outer, p->k, p->leaf).bytes, &work));
+    return work;
+}
+
 /* Computes the block of C from (i0, j0) on, [m][n + GUARD], in calls that end at the given places of k; the caller
  * frees it. */
 static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, const int64_t *ends)
@@ -107,6 +114,7 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
     void *acc = lend(p->b, host, bytes);
     size_t tiles_bytes = 2 * (size_t)(p->product->tile * p->product->tile) * size;
     void *tiles_host = host_memory(tiles_bytes), *tiles = lend(p->b, tiles_host, tiles_bytes);
+    void *work[2] = {work_for(p, m), work_for(p, n)};
     do {
         gm_product_call call = {
             .m = m,
@@ -125,10 +133,13 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
             .accumulate = l0 > 0,
             .tiles = tiles,
             .tile_count = 2,
+            .work = {work[0], work[1]},
         };
         must(p->product->run(p->b->queue, &call));
         l0 = *ends++;
     } while (l0 < p->k);
+    for (int i = 0; i < 2; i++)
+        p->b->ops->free(p->b->device, work[i]);
     reclaim(p->b, tiles, tiles_host, tiles_bytes);
     free(tiles_host);
     reclaim(p->b, acc, host, bytes);
@@ -175,9 +186,9 @@ static int guard_untouched(const problem *p, const void *acc)
 static const int64_t sizes[] = {1, 2, 3, 63, 64, 65, 127, 300, 513, 1000};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-static void test_values(bench *b, gm_precision precision, double tolerance)
+static void test_values(bench *b, const gm_product *product)
 {
-    const char *name = gm_precision_get(precision)->name;
+    const char *name = product->kernel;
     for (int transposes = 0; transposes < 4; transposes++) {
         double exact = 0, rounded = 0;
         int untouched = 1;
@@ -185,7 +196,7 @@ static void test_values(bench *b, gm_precision precision, double tolerance)
             int i = shape % SIZES, mixed = shape >= SIZES;
             int64_t m = sizes[i], n = sizes[(i + 3 * mixed) % SIZES], k = sizes[(i + 7 * mixed) % SIZES];
             for (int integers = 0; integers < 2; integers++) {
-                problem p = problem_make(b, precision, m, n, k, transposes, integers);
+                problem p = problem_make(b, product, m, n, k, transposes, integers);
                 void *acc = multiply(&p, 0, 0, m, n, &k);
                 double *worst = integers ? &exact : &rounded;
                 *worst = worse(*worst, worst_error(&p, acc));
@@ -195,8 +206,8 @@ static void test_values(bench *b, gm_precision precision, double tolerance)
             }
         }
         tap_ok(exact == 0, "%s %s transposes %d: small integers give exact products", b->ops->kind, name, transposes);
-        tap_ok(rounded <= tolerance, "%s %s transposes %d: error %.2g of at most %.2g", b->ops->kind, name, transposes,
-               rounded, tolerance);
+        tap_ok(rounded <= tolerance[product->precision], "%s %s transposes %d: error %.2g of at most %.2g",
+               b->ops->kind, name, transposes, rounded, tolerance[product->precision]);
         tap_ok(untouched, "%s %s transposes %d: nothing beyond column n is written", b->ops->kind, name, transposes);
     }
 }
@@ -215,11 +226,11 @@ static int same_block(problem *p, const void *whole, int64_t i0, int64_t j0, int
     return same;
 }
 
-static void test_bits(bench *b, gm_precision precision)
+static void test_bits(bench *b, const gm_product *product)
 {
-    const char *name = gm_precision_get(precision)->name;
+    const char *name = product->kernel;
     for (int transposes = 0; transposes < 4; transposes++) {
-        problem p = problem_make(b, precision, 900, 1100, 1000, transposes, 0);
+        problem p = problem_make(b, product, 900, 1100, 1000, transposes, 0);
         int64_t tile = p.product->tile, pieces[] = {256, 384, 896, 1000};
         size_t bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
         void *whole = multiply(&p, 0, 0, p.m, p.n, &p.k), *split = multiply(&p, 0, 0, p.m, p.n, pieces);
@@ -234,47 +245,43 @@ static void test_bits(bench *b, gm_precision precision)
     }
 }
 
-static void test_threads(bench *b, gm_precision precision)
+static void test_threads(bench *b, const gm_product *product)
 {
     void *results[2];
     size_t bytes = 0;
     for (int i = 0; i < 2; i++) {
         bench other = bench_open(b->ops, i == 0 ? 1 : 3);
-        problem p = problem_make(&other, precision, 700, 600, 500, 0, 0);
+        problem p = problem_make(&other, product, 700, 600, 500, 0, 0);
         bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
         results[i] = multiply(&p, 0, 0, p.m, p.n, &p.k);
         problem_free(&p);
         bench_close(&other);
     }
     tap_ok(memcmp(results[0], results[1], bytes) == 0, "%s %s: one thread and three give the same bits", b->ops->kind,
-           gm_precision_get(precision)->name);
+           product->kernel);
     free(results[0]);
     free(results[1]);
 }
 
-static void test_nothing(bench *b, gm_precision precision)
+static void test_nothing(bench *b, const gm_product *product)
 {
-    problem p = problem_make(b, precision, 70, 5, 64, 0, 0);
+    problem p = problem_make(b, product, 70, 5, 64, 0, 0);
     p.k = 0;
     void *acc = multiply(&p, 0, 0, p.m, p.n, &p.k);
     tap_ok(worst_error(&p, acc) == 0 && guard_untouched(&p, acc), "%s %s: k = 0 gives zeros", b->ops->kind,
-           gm_precision_get(precision)->name);
+           product->kernel);
     free(acc);
     problem_free(&p);
 }
 
 static void test_products(bench *b)
 {
-    for (int i = 0; i < BOUNDS; i++) {
-        gm_precision precision = bounds[i].precision;
-        if (b->ops->product(b->device, precision) == NULL) {
-            tap_skip("not supported", "%s %s", b->ops->kind, gm_precision_get(precision)->name);
-            continue;
-        }
-        test_values(b, precision, bounds[i].tolerance);
-        test_bits(b, precision);
-        test_threads(b, precision);
-        test_nothing(b, precision);
+    const gm_product *product;
+    for (int i = 0; (product = b->ops->product(b->device, i)) != NULL; i++) {
+        test_values(b, product);
+        test_bits(b, product);
+        test_threads(b, product);
+        test_nothing(b, product);
     }
 }
 

@@ -39,10 +39,13 @@ static int faulty_product_run(gm_queue *queue, const gm_product_call *call)
     return status || !is_corrupt ? status : slow->zero(queue, call->acc, (size_t)call->ldacc * sizeof(float));
 }
 
-static const gm_product *faulty_product(gm_device *device, gm_precision precision)
+static const gm_product *faulty_product(gm_device *device, int index)
 {
-    slow_product = slow->product(device, precision);
-    product = *slow_product;
+    const gm_product *real = slow->product(device, index);
+    if (!real || real->precision != GM_PRECISION_FP32)
+        return real;
+    slow_product = real;
+    product = *real;
     product.run = faulty_product_run;
     return &product;
 }

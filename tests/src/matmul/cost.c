@@ -1,5 +1,6 @@
 /* The time of a product by the rates, and the grid that is chosen by it. */
 #include "src/matmul/cost.h"
+#include "tests/src/matmul/float32.h"
 #include "tests/tap.h"
 
 #include "base/status.h"
@@ -33,22 +34,9 @@ static gm_panels panels; /* that are asked for */
 
 static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, const gm_rates *rates)
 {
-    return (gm_matmul_problem){.m = m,
-                               .n = n,
-                               .k = k,
-                               .precision = GM_PRECISION_FP32,
-                               .operand_bytes = 4,
-                               .accumulator_bytes = 4,
-                               .file_bytes_a = 4,
-                               .file_bytes_b = 4,
-                               .file_bytes_c = 4,
-                               .max_tile = 256,
-                               .multiprocessors = 132,
-                               .verifies = 1,
-                               .by_rows = {1, 0},
-                               .panels = panels,
-                               .ranks = rates->ranks,
-                               .rates = *rates};
+    gm_matmul_problem p = float32_problem_of_h200(m, n, k, rates);
+    p.panels = panels;
+    return p;
 }
 
 static void make(const gm_matmul_problem *p, gm_matmul_plan *plan)

@@ -22,7 +22,7 @@ static const unsigned char *fault_bytes;
 
 static int run_faulty(gm_queue *queue, const gm_product_call *call)
 {
-    const gm_product *real = real_ops->product(NULL, GM_PRECISION_FP32);
+    const gm_product *real = gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32});
     int status = real->run(queue, call);
     size_t size = gm_dtype_size(real->accumulator);
     /* A tile that is computed again has the place of the fault as well. */
@@ -49,9 +49,12 @@ static int alloc_or_fail(gm_device *device, size_t bytes, void **out)
     return real_ops->alloc(device, bytes, out);
 }
 
-static const gm_product *give_faulty(gm_device *device, gm_precision precision)
+static const gm_product *give_faulty(gm_device *device, int index)
 {
-    product = *real_ops->product(device, precision);
+    const gm_product *real = real_ops->product(device, index);
+    if (!real || real->precision != GM_PRECISION_FP32)
+        return real;
+    product = *real;
     product.run = run_faulty;
     return &product;
 }

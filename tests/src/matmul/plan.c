@@ -1,5 +1,6 @@
 /* The arithmetic of a product: parts cover C and k once, leaves and tiles depend on the problem alone, budgets hold. */
 #include "src/matmul/plan.h"
+#include "tests/src/matmul/float32.h"
 #include "tests/tap.h"
 
 #include "base/size.h"
@@ -23,18 +24,10 @@ static gm_rates rates_of(int ranks)
 
 static gm_matmul_problem problem(int64_t m, int64_t n, int64_t k, int ranks)
 {
-    return (gm_matmul_problem){.m = m,
-                               .n = n,
-                               .k = k,
-                               .precision = GM_PRECISION_FP32,
-                               .operand_bytes = 4,
-                               .accumulator_bytes = 4,
-                               .file_bytes_a = 4,
-                               .file_bytes_b = 4,
-                               .file_bytes_c = 4,
-                               .max_tile = 512,
-                               .ranks = ranks,
-                               .rates = rates_of(ranks)};
+    gm_rates rates = rates_of(ranks);
+    gm_matmul_problem p = float32_problem(m, n, k, &rates);
+    p.max_tile = 512;
+    return p;
 }
 
 /* The plan within as much host as device memory; *need: what it wants of it. */
@@ -326,7 +319,7 @@ static void test_leaf(void)
 {
     int good = 1;
     for (int64_t k = 0; k <= INT64_C(1) << 40; k = k * 2 + 1) {
-        int64_t leaf = gm_tiling_leaf(GM_PRECISION_FP32, k), count = gm_ceil_div(k, leaf);
+        int64_t leaf = gm_tiling_leaf(128, k), count = gm_ceil_div(k, leaf);
         good &= leaf % 64 == 0 && leaf >= 128;
         if (k > 128) /* the bound that docs/accuracy.md rests on */
             good &= (double)leaf * (double)leaf / (double)k + (double)count <

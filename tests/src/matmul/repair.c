@@ -39,7 +39,7 @@ static int64_t fault_row, fault_col;
 
 static int multiply(gm_queue *queue, const gm_product_call *call)
 {
-    const gm_product *real = real_ops->product(NULL, GM_PRECISION_FP32);
+    const gm_product *real = gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32});
     int status = real->run(queue, call);
     if (status || fault == 0)
         return status;
@@ -54,10 +54,10 @@ static int multiply(gm_queue *queue, const gm_product_call *call)
     return status ? status : real_ops->queue_sync(queue);
 }
 
-static const gm_product *give_product(gm_device *device, gm_precision precision)
+static const gm_product *give_product(gm_device *device, int index)
 {
-    const gm_product *real = real_ops->product(device, precision);
-    if (precision != GM_PRECISION_FP32)
+    const gm_product *real = real_ops->product(device, index);
+    if (!real || real->precision != GM_PRECISION_FP32)
         return real;
     faulty_product = *real;
     faulty_product.run = multiply;

@@ -2,6 +2,7 @@
 #include "src/rates/model.h"
 #include "src/matmul/cost.h"
 #include "src/rates/work.h"
+#include "tests/src/matmul/float32.h"
 #include "tests/tap.h"
 
 #include "base/clock.h"
@@ -199,21 +200,7 @@ static gm_matmul_plan plan_of(int64_t m, int64_t n, int64_t k, const gm_rates *r
     gm_ring_budget budget = {.host = 64 * giga, .device = 120 * giga, .threads = 15, .buffer = 1 << 20}, need;
     gm_ring_request request = {.buffers = 1};
     gm_matmul_plan plan;
-    gm_matmul_problem p = {.m = m,
-                           .n = n,
-                           .k = k,
-                           .precision = GM_PRECISION_FP32,
-                           .operand_bytes = 4,
-                           .accumulator_bytes = 4,
-                           .file_bytes_a = 4,
-                           .file_bytes_b = 4,
-                           .file_bytes_c = 4,
-                           .max_tile = 256,
-                           .multiprocessors = 132,
-                           .verifies = 1,
-                           .by_rows = {1, 0},
-                           .ranks = rates->ranks,
-                           .rates = *rates};
+    gm_matmul_problem p = float32_problem_of_h200(m, n, k, rates);
     if (gm_matmul_plan_make(&p, &budget, &request, &plan, &need))
         tap_ok(0, "a plan is made");
     return plan;

@@ -1,0 +1,384 @@
+/* hopper_cuda.cuh - products on the tensor cores of sm_90a, once for all types of operands and numbers of terms.
+ *
+ * The operands are planes [plane][outer][k], k fastest: one plane of rounded elements; two of float16, hi + lo / 2^11
+ * (terms hi hi, hi lo, lo hi); or three of bfloat16 (the six largest terms).
+ *
+ * A cluster of two blocks makes 256 x TILE_N of C, a block 128 x TILE_N: one thread copies planes of 128 bytes of k
+ * through a ring of slots in shared memory, and two warpgroups multiply them, 64 rows each. Each block copies half of
+ * the rows of B for both. The clusters stay until all tiles of a leaf are made, in bands of tile rows, down each
+ * column.
+ *
+ * Tensor cores cut off the low bits of a sum. So the terms of 128 bytes of k are summed there, from 0 on, and added to
+ * the sum of the leaf by ordinary additions, which round to nearest (Ootomo and Yokota, 2022). The terms of lo, 2^-11
+ * of the others, do not need that, nor do operands that are rounded: their leaf is summed in the tensor cores. */
+#ifndef GM_KERNELS_MATMUL_HOPPER_CUDA_CUH
+#define GM_KERNELS_MATMUL_HOPPER_CUDA_CUH
+
+#include "kernels/matmul/units_cuda.cuh"
+#include "kernels/matmul/wgmma_cuda.cuh"
+
+enum {
+    HOPPER_ROWS = GM_SPLIT_GROUP, /* of a warpgroup */
+    HOPPER_WORKERS = 2,           /* warpgroups that multiply */
+    HOPPER_TILE_M = HOPPER_ROWS * HOPPER_WORKERS,
+    HOPPER_BLOCKS = 2, /* of a cluster, below each other */
+    HOPPER_CLUSTER_M = HOPPER_TILE_M * HOPPER_BLOCKS,
+    HOPPER_THREADS = (HOPPER_WORKERS + 1) * GM_WARPGROUP,
+    HOPPER_SHARED = 227 * 1024,
+    HOPPER_ALIGN = 1024, /* of a slot, for the copies */
+    HOPPER_BAND = 8      /* rows of clusters */
+};
+
+/* A leaf of a product. */
+struct hopper_leaf {
+    int64_t m, n;
+    int64_t k; /* where it begins in the planes, elements */
+    int steps; /* rows of 128 bytes of k */
+    void *acc; /* [m][ld] */
+    int64_t ld;
+    int accumulate;
+    const int16_t *scale_a, *scale_b; /* [m], [n]: exponents of 2 that sums are multiplied by; NULL: 0 */
+    units_of units;
+};
+
+template <class TYPE, int PLANES>
+struct hopper_shape {
+    enum {
+        TILE_N = PLANES == 1 ? 256 : 128,
+        SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP, /* of a thread */
+        SLOT_A = HOPPER_TILE_M * GM_WGMMA_ROW,
+        SLOT = SLOT_A + TILE_N * GM_WGMMA_ROW,
+        BARRIERS = 2 * (int)sizeof(uint64_t), /* bytes of a slot */
+        SLOTS = (HOPPER_SHARED - HOPPER_ALIGN) / (SLOT + BARRIERS),
+        SHARED = HOPPER_ALIGN + SLOTS * (SLOT + BARRIERS)
+    };
+};
+
+/* Where a thread stands in the ring of slots. */
+template <int SLOTS>
+struct hopper_place {
+    int slot, parity;
+
+    __device__ __forceinline__ void next(void)
+    {
+        slot++;
+        if (slot == SLOTS) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+/* The walk of a cluster over its tiles. All threads of a cluster walk alike. */
+template <int TILE_N>
+struct hopper_walk {
+    int tile, step, tiles_m, tiles_n;
+    int64_t row, col; /* of the tile */
+
+    __device__ __forceinline__ void begin(const hopper_leaf &p)
+    {
+        tile = (int)blockIdx.x / HOPPER_BLOCKS;
+        step = (int)gridDim.x / HOPPER_BLOCKS;
+        tiles_m = (int)((p.m + HOPPER_CLUSTER_M - 1) / HOPPER_CLUSTER_M);
+        tiles_n = (int)((p.n + TILE_N - 1) / TILE_N);
+    }
+
+    /* Is there one more? */
+    __device__ __forceinline__ bool next(const units_of &units)
+    {
+        for (; tile < tiles_m * tiles_n; tile += step) {
+            int first = tile / (HOPPER_BAND * tiles_n) * HOPPER_BAND, rest = tile - first * tiles_n;
+            int rows = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
+            row = (int64_t)(first + rest % rows) * HOPPER_CLUSTER_M;
+            col = (int64_t)(rest / rows) * TILE_N;
+            if (has_units(units, row, HOPPER_CLUSTER_M, col, TILE_N)) {
+                tile += step;
+                return true;
+            }
+        }
+        return false;
+    }
+};
+
+/* The thread that copies. */
+template <class TYPE, int PLANES>
+static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, const CUtensorMap *map_b,
+                                                  const hopper_leaf &p, const units_of &units, uint32_t slots,
+                                                  uint64_t *full, uint64_t *empty)
+{
+    typedef hopper_shape<TYPE, PLANES> shape;
+    enum { K = GM_WGMMA_ROW / (int)sizeof(typename TYPE::element), HALF = shape::TILE_N / HOPPER_BLOCKS };
+    int block = (int)cluster_block();
+    hopper_place<shape::SLOTS> at = {0, 0};
+    hopper_walk<shape::TILE_N> walk;
+
+    walk.begin(p);
+    while (walk.next(units))
+        for (int step = 0; step < p.steps; step++)
+            for (int plane = 0; plane < PLANES; plane++) {
+                uint32_t to = slots + at.slot * shape::SLOT;
+                int k = (int)p.k + step * K;
+                barrier_wait(&empty[at.slot], at.parity ^ 1);
+                barrier_expect(&full[at.slot], shape::SLOT);
+                copy_box(to, map_a, &full[at.slot], k, (int)walk.row + block * HOPPER_TILE_M, plane);
+                copy_box_to_all(to + shape::SLOT_A + block * HALF * GM_WGMMA_ROW, map_b, &full[at.slot], k,
+                                (int)walk.col + block * HALF, plane, (1 << HOPPER_BLOCKS) - 1);
+                at.next();
+            }
+}
+
+/* A warpgroup that multiplies: its operands, and its place in the ring. */
+template <class TYPE, int PLANES>
+struct hopper_worker {
+    typedef hopper_shape<TYPE, PLANES> shape;
+
+    uint32_t a, b; /* in slot 0 */
+    uint64_t *full, *empty;
+    hopper_place<shape::SLOTS> at, held; /* the next slot; the first one that is not given back */
+
+    /* The offset of the next slot, when it is full. */
+    __device__ __forceinline__ uint32_t wait(void)
+    {
+        uint32_t offset = at.slot * shape::SLOT;
+        barrier_wait(&full[at.slot], at.parity);
+        at.next();
+        return offset;
+    }
+
+    /* Gives slots back to the copying threads of all blocks, each of which fills a part of them. */
+    __device__ __forceinline__ void release(int count)
+    {
+        for (int i = 0; i < count; i++) {
+            if (threadIdx.x % 32 < HOPPER_BLOCKS)
+                barrier_arrive(&empty[held.slot], threadIdx.x % 32);
+            held.next();
+        }
+    }
+};
+
+/* d = (keep ? d : 0) + a b^T for 128 bytes of k. */
+template <class TYPE, int SUMS>
+static __device__ __forceinline__ void multiply_rows(typename TYPE::sum (&d)[SUMS], uint32_t a, uint32_t b, int keep)
+{
+#pragma unroll
+    for (int i = 0; i < GM_WGMMA_STEPS; i++)
+        TYPE::multiply(d, operand_at(a + i * GM_WGMMA_STEP), operand_at(b + i * GM_WGMMA_STEP), keep || i > 0);
+}
+
+template <int SUMS>
+static __device__ __forceinline__ void add_sums(float (&sums)[SUMS], const float (&part)[SUMS], float factor)
+{
+#pragma unroll
+    for (int i = 0; i < SUMS; i++)
+        sums[i] += part[i] * factor;
+}
+
+/* The sums of a leaf, of one plane. */
+template <class TYPE>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 1> &w, int steps,
+                                                typename TYPE::sum (&sums)[hopper_shape<TYPE, 1>::SUMS])
+{
+    for (int step = 0; step < steps; step++) {
+        uint32_t x = w.wait();
+        wgmma_ready(sums);
+        wgmma_begin();
+        multiply_rows<TYPE>(sums, w.a + x, w.b + x, step > 0);
+        wgmma_commit();
+        wgmma_ready(sums);
+        if (step > 0) {
+            wgmma_wait<1>();
+            w.release(1);
+        }
+    }
+    wgmma_wait<0>();
+    wgmma_ready(sums);
+    w.release(1);
+}
+
+/* Of two planes. The terms of lo are under way while those of hi are added. */
+template <class TYPE>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 2> &w, int steps,
+                                                float (&sums)[hopper_shape<TYPE, 2>::SUMS])
+{
+    enum { SUMS = hopper_shape<TYPE, 2>::SUMS };
+    float large[SUMS], small[SUMS];
+
+#pragma unroll
+    for (int i = 0; i < SUMS; i++)
+        sums[i] = 0;
+    for (int step = 0; step < steps; step++) {
+        uint32_t hi = w.wait();
+        wgmma_begin();
+        multiply_rows<TYPE>(large, w.a + hi, w.b + hi, 0);
+        wgmma_commit();
+        if (step > 0) {
+            wgmma_wait<1>();
+            w.release(2);
+        }
+        uint32_t lo = w.wait();
+        wgmma_begin();
+        multiply_rows<TYPE>(small, w.a + hi, w.b + lo, step > 0);
+        multiply_rows<TYPE>(small, w.a + lo, w.b + hi, 1);
+        wgmma_commit();
+        wgmma_wait<1>();
+        wgmma_ready(large);
+        add_sums(sums, large, 1);
+    }
+    wgmma_wait<0>();
+    wgmma_ready(small);
+    w.release(2);
+    add_sums(sums, small, 0x1p-11f);
+}
+
+/* Of three planes, the smallest terms first. */
+template <class TYPE>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 3> &w, int steps,
+                                                float (&sums)[hopper_shape<TYPE, 3>::SUMS])
+{
+    enum { SUMS = hopper_shape<TYPE, 3>::SUMS };
+    float part[SUMS];
+
+#pragma unroll
+    for (int i = 0; i < SUMS; i++)
+        sums[i] = 0;
+    for (int step = 0; step < steps; step++) {
+        uint32_t high = w.wait(), middle = w.wait(), low = w.wait();
+        wgmma_begin();
+        multiply_rows<TYPE>(part, w.a + high, w.b + low, 0);
+        multiply_rows<TYPE>(part, w.a + low, w.b + high, 1);
+        multiply_rows<TYPE>(part, w.a + middle, w.b + middle, 1);
+        multiply_rows<TYPE>(part, w.a + high, w.b + middle, 1);
+        multiply_rows<TYPE>(part, w.a + middle, w.b + high, 1);
+        multiply_rows<TYPE>(part, w.a + high, w.b + high, 1);
+        wgmma_commit();
+        wgmma_wait<0>();
+        wgmma_ready(part);
+        w.release(3);
+        add_sums(sums, part, 1);
+    }
+}
+
+/* x 2^exponent, rounded once. Sums are multiples of 2^-50 or so, below 2^70: nothing is lost in the first step. */
+static __device__ __forceinline__ float scale_sum(float x, int exponent)
+{
+    const int most = 252;
+    int e = exponent < -most ? -most : exponent > most ? most : exponent, half = e / 2;
+    return x * __int_as_float((half + 127) << 23) * __int_as_float((e - half + 127) << 23);
+}
+
+static __device__ __forceinline__ int32_t scale_sum(int32_t x, int)
+{
+    return x;
+}
+
+template <class SUM>
+struct __align__(2 * sizeof(SUM)) hopper_pair
+{
+    SUM v[2];
+};
+
+/* Folds one of a thread's two rows: pairs of columns from c on, 8 apart, of which `left` columns exist; of units whose
+ * bit in `wanted` is set. */
+template <int DOWN, class SUM, int SUMS>
+static __device__ __forceinline__ void fold_row(SUM *c, int left, bool add, unsigned wanted, const int16_t *scale_b,
+                                                int scale_a, const SUM (&sums)[SUMS])
+{
+    enum { PAIRS = SUMS / 4, OF_UNIT = GM_SPLIT_GROUP / 8 };
+    typedef hopper_pair<SUM> pair;
+    bool wide = left > 8 * (PAIRS - 1) + 1 && (uintptr_t)c % sizeof(pair) == 0;
+
+#pragma unroll
+    for (int first = 0; first < PAIRS; first += OF_UNIT) {
+        pair old[OF_UNIT];
+        if (!(wanted >> first / OF_UNIT & 1))
+            continue;
+        if (add && wide)
+#pragma unroll
+            for (int i = 0; i < OF_UNIT; i++)
+                old[i] = *(const pair *)(c + 8 * (first + i));
+#pragma unroll
+        for (int i = 0; i < OF_UNIT; i++) {
+            pair x;
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                int at = 8 * (first + i) + e;
+                x.v[e] = sums[4 * (first + i) + DOWN * 2 + e];
+                if (scale_b)
+                    x.v[e] = scale_sum(x.v[e], scale_a + (at < left ? scale_b[at] : 0));
+                if (add && wide)
+                    x.v[e] = old[i].v[e] + x.v[e];
+                if (!wide && at < left)
+                    c[at] = add ? c[at] + x.v[e] : x.v[e];
+            }
+            if (wide)
+                *(pair *)(c + 8 * (first + i)) = x;
+        }
+    }
+}
+
+template <class TYPE, int PLANES>
+static __device__ __forceinline__ void multiply_tiles(const hopper_leaf &p, const units_of &units, uint32_t slots,
+                                                      uint64_t *full, uint64_t *empty)
+{
+    typedef hopper_shape<TYPE, PLANES> shape;
+    typedef typename TYPE::sum sum;
+    int group = (int)threadIdx.x / GM_WARPGROUP, lane = (int)threadIdx.x % 32;
+    int down = (int)cluster_block() * HOPPER_TILE_M + group * HOPPER_ROWS;
+    int in_group = (int)threadIdx.x % GM_WARPGROUP / 32 * 16 + lane / 4, right = lane % 4 * 2;
+    hopper_worker<TYPE, PLANES> w = {slots + group * HOPPER_ROWS * GM_WGMMA_ROW, slots + shape::SLOT_A, full, empty};
+    hopper_walk<shape::TILE_N> walk;
+
+    walk.begin(p);
+    while (walk.next(units)) {
+        sum sums[shape::SUMS];
+        sum_leaf(w, p.steps, sums);
+
+        unsigned wanted = units_wanted(units, walk.row + down, walk.col, shape::TILE_N);
+        int64_t row = walk.row + down + in_group, col = walk.col + right;
+        int left = p.n - col < shape::TILE_N ? (int)(p.n - col) : shape::TILE_N;
+        const int16_t *scale_b = p.scale_b ? p.scale_b + col : NULL;
+        sum *c = (sum *)p.acc + row * p.ld + col;
+        if (row < p.m)
+            fold_row<0>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0, sums);
+        if (row + 8 < p.m)
+            fold_row<1>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row + 8] : 0, sums);
+    }
+}
+
+template <class TYPE, int PLANES>
+static __global__ void __cluster_dims__(HOPPER_BLOCKS, 1, 1) __launch_bounds__(HOPPER_THREADS, 1)
+    multiply_leaf(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                  const __grid_constant__ hopper_leaf p)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    typedef hopper_shape<TYPE, PLANES> shape;
+    extern __shared__ uint8_t shared[];
+    uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
+    uint32_t slots = (begin + HOPPER_ALIGN - 1) / HOPPER_ALIGN * HOPPER_ALIGN;
+    uint64_t *full = (uint64_t *)(shared + (slots - begin) + shape::SLOTS * shape::SLOT), *empty = full + shape::SLOTS;
+    units_of units = p.units;
+
+    if (!are_there(&units))
+        return;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < shape::SLOTS; i++) {
+            barrier_init(&full[i], 1);
+            barrier_init(&empty[i], HOPPER_BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
+        }
+        barrier_init_fence();
+    }
+    cluster_sync();
+    if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
+        set_registers_down<40>();
+        if (threadIdx.x % GM_WARPGROUP == 0)
+            copy_tiles<TYPE, PLANES>(&map_a, &map_b, p, units, slots, full, empty);
+    } else {
+        set_registers_up<232>();
+        multiply_tiles<TYPE, PLANES>(p, units, slots, full, empty);
+    }
+    __syncwarp();
+    cluster_sync(); /* until then the other block may copy and arrive here */
+#endif
+}
+
+#endif

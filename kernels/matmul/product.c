@@ -1,0 +1,42 @@
+#include "kernels/matmul/calls.h"
+
+#include "base/size.h"
+
+/* The instructions of Hopper are in no other generation. */
+static int has_instructions(const gm_product *product, const gm_product_query *query)
+{
+    return product->family != GM_KERNEL_HOPPER || query->capability == 0 || query->capability == 90;
+}
+
+/* Is the problem large enough for the product to be worth its start? Unknown sizes are. */
+static int is_worth(const gm_product *product, const gm_product_query *query)
+{
+    int64_t work = gm_mul_sat(gm_mul_sat(query->m, query->n), query->k);
+    return work == 0 || (work >= product->least_work && query->k >= product->least_k);
+}
+
+const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query)
+{
+    const gm_product *product, *last = NULL;
+    for (int i = 0; (product = ops->product(device, i)) != NULL; i++) {
+        if (product->precision != query->precision || !has_instructions(product, query))
+            continue;
+        if (query->kernel != GM_KERNEL_AUTO && product->family != query->kernel)
+            continue;
+        last = product;
+        if (query->kernel != GM_KERNEL_AUTO || is_worth(product, query))
+            break;
+    }
+    return last;
+}
+
+double gm_product_error(const gm_product *product, int64_t k, int64_t leaf, int64_t leaves, int is_plain)
+{
+    const gm_sum_error *e = &product->error;
+    double accumulator = gm_dtype_roundoff(product->accumulator);
+    double length = (double)gm_min(k, leaf), inner = e->length ? (double)gm_min(gm_min(k, leaf), e->length) : length;
+    double sum = inner * e->addition + (e->length ? length / (double)e->length * accumulator : 0);
+    if (is_plain)
+        sum = sum > length * accumulator ? sum : length * accumulator;
+    return 2 * e->operand + sum + (double)(leaves + 1) * accumulator;
+}
