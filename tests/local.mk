@@ -200,6 +200,8 @@ EXTRA_DIST += \
 	tests/valgrind.supp
 
 tests_libtap_a_SOURCES = \
+	tests/capture.c \
+	tests/capture.h \
 	tests/tap.c \
 	tests/tap.h
 

@@ -1,12 +1,11 @@
 /* The progress display: which rank shows it, when, and its text. */
 #include "src/progress.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "tests/capture.h"
 #include "tests/tap.h"
 
 /* text: the output to stderr, which is not a terminal here, of a run of three pieces that takes the given seconds. */
@@ -16,12 +15,10 @@ static void show(const char *how, const char *quiet, int rank, double seconds, c
     gm_options options;
     gm_ranks ranks = {.rank = rank, .size = 2};
     gm_progress progress;
-    FILE *file = tmpfile();
-    int saved = dup(STDERR_FILENO);
-    text[0] = '\0';
-    if (!file || saved < 0 || gm_options_parse(quiet ? 5 : 4, argv, &options))
+    capture errors;
+    if (gm_options_parse(quiet ? 5 : 4, argv, &options))
         exit(99);
-    dup2(fileno(file), STDERR_FILENO);
+    capture_start(&errors);
     gm_job job = {.options = &options, .ranks = &ranks};
     gm_progress_start(&progress, &job, "test", 3 << 20);
     for (int i = 1; i <= 3; i++) {
@@ -31,12 +28,7 @@ static void show(const char *how, const char *quiet, int rank, double seconds, c
         gm_progress_add(&progress, 1 << 20);
     }
     gm_progress_end(&progress);
-    fflush(stderr);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    rewind(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    fclose(file);
+    capture_end(&errors, text, size);
 }
 
 static int count(const char *text, char what)

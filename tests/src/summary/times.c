@@ -2,13 +2,12 @@
 #include "src/summary/times.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "tests/capture.h"
 #include "tests/tap.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RANKS = 3 };
 static gm_rank_record all[RANKS];
@@ -76,20 +75,12 @@ static void test_spreads(void)
 static void show(int ranks, double wall, gm_level level, char *text, size_t size)
 {
     gm_run_times t;
-    FILE *file = tmpfile();
-    int saved = dup(STDERR_FILENO);
-    if (!file || saved < 0)
-        exit(99);
+    capture errors;
     gm_times_find(all, ranks, wall, &t);
     gm_log_setup(1, level);
-    dup2(fileno(file), STDERR_FILENO);
+    capture_start(&errors);
     gm_times_say(&t, all);
-    fflush(stderr);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    rewind(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    fclose(file);
+    capture_end(&errors, text, size);
 }
 
 static void check_line(int ranks, double wall, const char *want, const char *name)
