@@ -168,6 +168,16 @@ for my $library (@libraries) {
     none("every source is in sources.mk, or of tests/ in tests/local.mk", grep { !$listed{$_} } @files);
 }
 
+{
+    open(my $in, "<", "tests/local.mk") or die "tests/local.mk: $!";
+    my ($text, %tests_of) = join("", <$in>);
+    for my $list ($text =~ /^GM_TESTS\w* = \\\n((?:\t.*\n)+)/mg) {
+        push @{$tests_of{s/\.\w+$//r}}, $_ for grep { $_ ne "\\" } split " ", $list;
+    }
+    none("no two tests share a name before the extension, and so a log",
+        keys %tests_of ? () : "no tests", map { join(", ", @$_) } grep { @$_ > 1 } @tests_of{sort keys %tests_of});
+}
+
 my @sources = grep { !m{^tests/} } @files;
 my @code = @files;
 my %held;

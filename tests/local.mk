@@ -90,7 +90,7 @@ GM_TESTS_HEAVY = \
 	tests/src/bench/pairs.np3 \
 	tests/src/bench/team.np3 \
 	tests/src/buffers \
-	tests/src/buffers.np2 \
+	tests/src/buffers_shared.np2 \
 	tests/src/matmul/chain.np4 \
 	tests/src/exchange/nccl.np3 \
 	tests/src/matmul/fault \
@@ -315,8 +315,8 @@ tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
 tests_src_move_gather_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_buffers_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
-tests_src_buffers_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_buffers_np2_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_buffers_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_buffers_shared_np2_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_move_gather_SOURCES = tests/src/move/gather.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
