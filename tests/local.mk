@@ -5,19 +5,27 @@
 #   make check TESTS='tests/io/read/reader tests/mpi/agree.np3'  these
 #   prove --exec tests/launch tests/*.np* ../tests/cli/*.t   the same with prove, in the build folder after make check TESTS=
 #   make check-long                                   the compiled ones under valgrind, and tests/long/*.t
+#
+# Tests begin in the order of the lists. The slowest are first, as one that begins last ends alone: GM_TESTS by their time under
+# valgrind. GPUMEM_TEST_TIMES=FILE has the seconds of each.
 
 GM_TESTS = \
-	tests/mpi/agree.np3 \
+	tests/io/read/chunk_faults \
+	tests/src/stream/stream_race \
+	tests/kernels/normalize/normalize \
+	tests/io/read/chunks \
+	tests/src/caps \
+	tests/io/cold \
 	tests/mpi/bind \
+	tests/kernels/normalize/histogram \
+	tests/src/operation.np2 \
+	tests/mpi/agree.np3 \
 	tests/mpi/numa \
 	tests/mpi/launcher \
 	tests/kernels/sight \
-	tests/io/read/chunks \
-	tests/io/read/chunk_faults \
 	tests/io/box \
 	tests/io/identity \
 	tests/io/virtual/patch \
-	tests/io/cold \
 	tests/io/parallel_for \
 	tests/io/worker \
 	tests/io/read/chunk_pool \
@@ -37,12 +45,9 @@ GM_TESTS = \
 	tests/kernels/move/transpose \
 	tests/kernels/move/gather \
 	tests/kernels/move/index_rows \
-	tests/kernels/normalize/histogram \
-	tests/kernels/normalize/normalize \
 	tests/kernels/matmul/probe \
 	tests/kernels/matmul/unpack \
 	tests/src/budget \
-	tests/src/caps \
 	tests/src/bench/exchange.np2 \
 	tests/src/bench/limits \
 	tests/src/bench/picture \
@@ -52,7 +57,6 @@ GM_TESTS = \
 	tests/src/move/boxes \
 	tests/src/move/gather \
 	tests/src/normalize/field \
-	tests/src/operation.np2 \
 	tests/src/start/environment \
 	tests/src/start/early \
 	tests/src/start/ranks.np2 \
@@ -76,32 +80,42 @@ GM_TESTS = \
 	tests/src/stream/share \
 	tests/src/stream/slot \
 	tests/src/stream/stream \
-	tests/src/stream/stream_race \
 	tests/src/stream/workers
 
 # More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time; or what
 # another test does by one rank.
 GM_TESTS_HEAVY = \
-	tests/src/rates/model \
 	tests/src/caps_shared.np2 \
+	tests/src/matmul/chain.np4 \
+	tests/src/matmul/share.np4 \
+	tests/src/bench/team.np3 \
+	tests/src/bench/pairs.np3 \
+	tests/src/rates/model \
 	tests/kernels/matmul/product \
 	tests/kernels/matmul/schemes \
 	tests/kernels/reduce/reduce \
-	tests/src/bench/pairs.np3 \
-	tests/src/bench/team.np3 \
 	tests/src/buffers \
 	tests/src/buffers_shared.np2 \
-	tests/src/matmul/chain.np4 \
 	tests/src/exchange/nccl.np3 \
 	tests/src/matmul/fault \
 	tests/src/matmul/repair.np3 \
-	tests/src/matmul/share.np4 \
 	tests/src/matmul/staged \
 	tests/src/reduce/staged \
 	tests/base/statistics \
 	tests/base/wide
 
 GM_TESTS_SCRIPT = \
+	tests/cli/reduce.t \
+	tests/cli/lab.t \
+	tests/cli/scaling.t \
+	tests/cli/refusals.t \
+	tests/io/h5py.t \
+	tests/cli/op_bench.t \
+	tests/cli/transpose.t \
+	tests/cli/virtual.t \
+	tests/cli/signals.t \
+	tests/cli/gather.t \
+	tests/cli/report.t \
 	tests/cli/bad_input.t \
 	tests/cli/bench_file.t \
 	tests/cli/completion.t \
@@ -109,16 +123,13 @@ GM_TESTS_SCRIPT = \
 	tests/cli/external.t \
 	tests/cli/files.t \
 	tests/cli/flip.t \
-	tests/cli/gather.t \
 	tests/cli/jobs.t \
-	tests/cli/lab.t \
 	tests/cli/lessons.t \
 	tests/cli/matmul.t \
 	tests/cli/model.t \
 	tests/cli/normalize.t \
 	tests/cli/normalize_same.t \
 	tests/cli/one_rank_fails.t \
-	tests/cli/op_bench.t \
 	tests/cli/op_compare.t \
 	tests/cli/op_gen.t \
 	tests/cli/op_info.t \
@@ -129,41 +140,33 @@ GM_TESTS_SCRIPT = \
 	tests/cli/plan.t \
 	tests/cli/processors.t \
 	tests/cli/real_files.t \
-	tests/cli/reduce.t \
 	tests/cli/same_bits.t \
 	tests/cli/sass.t \
-	tests/cli/scaling.t \
 	tests/cli/shares.t \
-	tests/cli/signals.t \
-	tests/cli/refusals.t \
-	tests/cli/report.t \
 	tests/cli/startup.t \
 	tests/cli/sight.t \
-	tests/cli/virtual.t \
 	tests/cli/stdout_full.t \
 	tests/cli/text.t \
-	tests/cli/transpose.t \
 	tests/gpu_record.t \
-	tests/io/h5py.t \
 	tests/layering.t \
 	tests/preload/fault.t
 
 GM_TESTS_LONG = \
-	tests/long/cluster.t \
-	tests/long/corpus.t \
-	tests/long/full_disk.t \
-	tests/long/failing_calls.t \
-	tests/long/faults.t \
-	tests/long/kill_points.t \
-	tests/long/layouts.t \
 	tests/long/memcheck.t \
+	tests/long/stream_race.t \
+	tests/long/failing_calls.t \
+	tests/long/kill_points.t \
+	tests/long/corpus.t \
 	tests/long/random_jobs.t \
+	tests/long/cluster.t \
+	tests/long/full_disk.t \
+	tests/long/faults.t \
+	tests/long/layouts.t \
 	tests/long/mutated.t \
 	tests/long/reduce_bits.t \
 	tests/long/same_bits_more.t \
 	tests/long/predicted.t \
 	tests/long/several_hosts.t \
-	tests/long/stream_race.t \
 	tests/long/virtual.t
 
 # They measure time.
@@ -177,7 +180,7 @@ GM_TESTS_TOOLS = \
 	tests/io/cat \
 	tests/io/read_file
 
-TESTS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_SCRIPT)
+TESTS += $(GM_TESTS_SCRIPT) $(GM_TESTS_HEAVY) $(GM_TESTS)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
 dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests/gpu/exchange tests/gpu/pack tests/gpu/run
