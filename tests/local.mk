@@ -393,11 +393,15 @@ NP3_LOG_COMPILER = $(LOG_COMPILER)
 NP4_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
-# The slow tests start several programs each, have limits of time, and wait much: two at a time.
-.PHONY: check-long
-check-long: all
+# The slow tests start several programs each, have limits of time, and wait much: two at a time, beside valgrind, which computes
+# (with make -j3 check-long: two at a time as well). Both find the programs built. What measures time goes alone.
+.PHONY: check-long check-memcheck check-slow
+check-long: all $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
 	$(AM_V_at)status=0; \
-	$(MAKE) check TESTS="$(GM_TESTS)" TEST_SUITE_LOG=tests/memcheck.log GPUMEM_TEST_MEMCHECK=1 || status=1; \
+	$(MAKE) -k check-memcheck check-slow || status=1; \
 	$(MAKE) -j1 check TESTS="$(GM_TESTS_ALONE)" TEST_SUITE_LOG=tests/alone.log GPUMEM_TEST_TIMEOUT=1800 || status=1; \
-	$(MAKE) -j2 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800 || status=1; \
 	exit $$status
+check-memcheck:
+	$(AM_V_at)$(MAKE) check TESTS="$(GM_TESTS)" TEST_SUITE_LOG=tests/memcheck.log GPUMEM_TEST_MEMCHECK=1
+check-slow:
+	$(AM_V_at)$(MAKE) -j2 check TESTS="$(GM_TESTS_LONG)" TEST_SUITE_LOG=tests/long.log GPUMEM_TEST_TIMEOUT=1800
