@@ -74,7 +74,8 @@ try() {
 export TSAN_OPTIONS=exitcode=66:halt_on_error=0
 tried=
 for compiler in "${CC:-cc}" gcc clang; do
-    path=$(command -v ${compiler%% *}) || continue
+    name=${compiler#ccache }
+    path=$(command -v ${name%% *}) || continue
     path=$(readlink -f "$path")
     case " $tried " in
     *" $path "*) continue ;;
