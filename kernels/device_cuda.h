@@ -81,7 +81,8 @@ void gm_cuda_detach(gm_device *device, void *memory);
 
 /* bench/rival_cuda.c: cuBLAS, as entries of gm_measure_ops */
 const char *gm_cuda_rival(gm_device *device, const char **absence);
-int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call);
+const gm_rival_product *gm_cuda_rival_of(gm_precision precision);
+int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refused);
 void gm_cuda_rival_close(struct gm_cuda_rival *rival); /* takes NULL */
 
 #endif

@@ -50,6 +50,7 @@ GM_TESTS = \
 	tests/src/budget \
 	tests/src/bench/exchange.np2 \
 	tests/src/bench/limits \
+	tests/src/bench/matmul \
 	tests/src/bench/picture \
 	tests/src/exchange/cut \
 	tests/src/exchange/staged.np3 \
@@ -303,6 +304,8 @@ tests_src_bench_exchange_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
+tests_src_bench_matmul_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_matmul_SOURCES = tests/src/bench/matmul.c $(command_sources)
 tests_src_bench_pairs_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

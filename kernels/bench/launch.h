@@ -6,7 +6,8 @@
  *   copy_cuda.cu                      copy and read
  *   reference_cpu.c                   the reference of products
  *   share_cuda.c                      memory of other processes' GPUs
- *   rival_cuda.c, rival_cub_cuda.cu   cuBLAS and CUB */
+ *   rival_cuda.c, rival_cub_cuda.cu   cuBLAS and CUB
+ *   round_cuda.cu                     data rounded to the operands of cuBLAS */
 #ifndef GM_KERNELS_BENCH_LAUNCH_H
 #define GM_KERNELS_BENCH_LAUNCH_H
 
@@ -29,6 +30,8 @@ int gm_cuda_read(gm_cuda_stream stream, const void *src, size_t bytes, void *sin
 int gm_cuda_rival_reduce(gm_cuda_stream stream, const gm_rival_reduce_call *call);
 size_t gm_cuda_rival_reduce_room(gm_dtype type, int64_t n);
 const char *gm_cuda_rival_reduce_name(void);
+/* cudaErrorNotSupported for a precision whose operands are those of the data */
+int gm_cuda_rival_round(gm_cuda_stream stream, const gm_rival_round_call *call);
 
 #ifdef __cplusplus
 }

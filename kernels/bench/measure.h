@@ -11,19 +11,36 @@
 extern "C" {
 #endif
 
-/* C = A B in one call as a user would write it: no leaves, no tiles. All of one type, F32 or F64. */
+/* C = A B in one call as a user would write it: no leaves, no tiles. All of one type, F32 or F64; of a library's
+ * product the types are those of its precision. */
 typedef struct gm_gemm_call {
     gm_dtype type;
     int64_t m, n, k;
     const void *a; /* [m][lda] */
     int64_t lda;   /* elements, as ldb and ldc */
-    const void *b; /* [k][ldb] */
+    const void *b; /* [k][ldb], or [n][ldb] with transpose_b */
     int64_t ldb;
     void *c; /* [m][ldc] */
     int64_t ldc;
+    gm_precision precision; /* as transpose_b, of a library's product only */
+    int transpose_b;
 } gm_gemm_call;
 
-typedef int gm_gemm(gm_queue *queue, const gm_gemm_call *call);
+/* How a library multiplies data of a precision. */
+typedef struct gm_rival_product {
+    gm_precision precision; /* its own: the nearest that it has */
+    size_t operand_bytes; /* of an element of its operands; fewer than those of the data: they must be rounded before */
+    gm_dtype result;      /* type of C */
+    int may_transpose;    /* it may be faster with transpose_b, or need it */
+} gm_rival_product;
+
+/* dst = the data, rounded to the operands of a precision, to the nearest. Both [rows][ld]. */
+typedef struct gm_rival_round_call {
+    gm_precision precision;
+    int64_t rows, cols, ld;
+    const float *src;
+    void *dst;
+} gm_rival_round_call;
 
 typedef int gm_copy(gm_queue *queue, void *dst, const void *src,
                     size_t bytes); /* no overlap; dst and src are multiples of 16 */
@@ -84,9 +101,13 @@ typedef struct gm_measure_ops {
     void (*detach)(gm_device *device, void *memory);
 
     /* The library that a user would call for a product: its name and version; NULL with *absence set where it is not
-     * installed. Opens it once; its own memory is not charged. rival_product may be called when it is open. */
+     * installed. Opens it once; its own memory is not charged. The other entries may be called when it is open. How it
+     * multiplies data of a precision; NULL: not at all. rival_round may be NULL, where no operands are rounded. refused
+     * is set where it does not support the call; with refused NULL that is an error. */
     const char *(*rival)(gm_device *device, const char **absence);
-    gm_gemm *rival_product;
+    const gm_rival_product *(*rival_of)(gm_precision precision);
+    int (*rival_round)(gm_queue *queue, const gm_rival_round_call *call);
+    int (*rival_product)(gm_queue *queue, const gm_gemm_call *call, int *refused);
 
     /* The laboratory: pointers in a call are to device memory, or as its declaration in kernels/lab says. */
 #define GM_LAB_OP(name, cpu, cuda) int (*name)(gm_queue * queue, const struct gm_##name##_call *call);

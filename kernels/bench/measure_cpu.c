@@ -60,9 +60,19 @@ static const char *cpu_rival(gm_device *device, const char **absence)
     return GM_BLAS_TITLE;
 }
 
-/* One call on all threads, as a user would write it. */
-static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call)
+/* BLAS has float32 and float64, and no integers. */
+static const gm_rival_product *cpu_rival_of(gm_precision precision)
 {
+    static const gm_rival_product fp32 = {GM_PRECISION_FP32, sizeof(float), GM_DTYPE_F32, 0},
+                                  fp64 = {GM_PRECISION_FP64, sizeof(double), GM_DTYPE_F64, 0};
+    gm_dtype operand = gm_precision_get(precision)->operand;
+    return operand == GM_DTYPE_F64 ? &fp64 : operand == GM_DTYPE_F32 ? &fp32 : NULL;
+}
+
+/* One call on all threads, as a user would write it. */
+static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refused)
+{
+    (void)refused;
     gm_blas_int m = (gm_blas_int)call->m, n = (gm_blas_int)call->n, k = (gm_blas_int)call->k;
     gm_blas_int lda = (gm_blas_int)call->lda, ldb = (gm_blas_int)call->ldb, ldc = (gm_blas_int)call->ldc;
     if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc)
@@ -70,7 +80,7 @@ static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call)
     int before = omp_get_max_threads();
     omp_set_num_threads(queue->device->threads); /* BLAS on OpenMP uses this number */
     gm_blas_threads(queue->device->threads);
-    if (call->type == GM_DTYPE_F64)
+    if (call->precision == GM_PRECISION_FP64)
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
     else
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
@@ -100,6 +110,7 @@ const gm_measure_ops gm_cpu_measure = {
     .copy_rival_name = "memcpy",
     .read = cpu_read,
     .rival = cpu_rival,
+    .rival_of = cpu_rival_of,
     .rival_product = cpu_rival_product,
 #define GM_LAB_OP(name, cpu, cuda) ENTRY_##cpu(name)
 #include "kernels/lab/lab_ops.def"

@@ -51,6 +51,11 @@ static int cuda_rival_reduce(gm_queue *queue, const gm_rival_reduce_call *call)
     return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_rival_reduce(queue->stream, call), "reduction by CUB");
 }
 
+static int cuda_rival_round(gm_queue *queue, const gm_rival_round_call *call)
+{
+    return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_rival_round(queue->stream, call), "kernel round");
+}
+
 /* The functions of the laboratory as entries of the table. */
 #define RUN_NONE(name)
 #define RUN_CUDA(name)                                                                                          \
@@ -80,6 +85,8 @@ const gm_measure_ops gm_cuda_measure = {
     .attach = gm_cuda_attach,
     .detach = gm_cuda_detach,
     .rival = gm_cuda_rival,
+    .rival_of = gm_cuda_rival_of,
+    .rival_round = cuda_rival_round,
     .rival_product = gm_cuda_rival_product,
 #define GM_LAB_OP(name, cpu, cuda) ENTRY_##cuda(name)
 #include "kernels/lab/lab_ops.def"

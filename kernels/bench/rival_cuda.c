@@ -8,7 +8,10 @@
 
 typedef struct cublas *handle;
 
-enum { OP_N = 0, DEFAULT_MATH = 0, PEDANTIC_MATH = 2 };
+enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0, PEDANTIC_MATH = 2, DEFAULT_ALGORITHM = -1, NOT_SUPPORTED = 15 };
+enum { INVALID_VALUE = 7 /* also of alignments that a product does not support */ };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
+enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 };
 
 struct gm_cuda_rival {
     void *library;
@@ -19,10 +22,8 @@ struct gm_cuda_rival {
     int (*get_version)(handle, int *);
     int (*set_stream)(handle, cudaStream_t);
     int (*set_math_mode)(handle, int);
-    int (*sgemm)(handle, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *,
-                 float *, int);
-    int (*dgemm)(handle, int, int, int, int, int, const double *, const double *, int, const double *, int,
-                 const double *, double *, int);
+    int (*gemm)(handle, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
+                const void *, void *, int, int, int, int);
 };
 
 /* The version of this program's runtime first, then any; the search path of the loader first, then the usual folder of
@@ -48,13 +49,9 @@ static int find_functions(struct gm_cuda_rival *r)
         const char *name;
         void *function;
     } wanted[] = {
-        {"cublasCreate_v2", &r->create},
-        {"cublasDestroy_v2", &r->destroy},
-        {"cublasGetVersion_v2", &r->get_version},
-        {"cublasSetStream_v2", &r->set_stream},
-        {"cublasSetMathMode", &r->set_math_mode},
-        {"cublasSgemm_v2", &r->sgemm},
-        {"cublasDgemm_v2", &r->dgemm},
+        {"cublasCreate_v2", &r->create},          {"cublasDestroy_v2", &r->destroy},
+        {"cublasGetVersion_v2", &r->get_version}, {"cublasSetStream_v2", &r->set_stream},
+        {"cublasSetMathMode", &r->set_math_mode}, {"cublasGemmEx", &r->gemm},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         void *function = dlsym(r->library, wanted[i].name);
@@ -111,24 +108,60 @@ void gm_cuda_rival_close(struct gm_cuda_rival *rival)
     free(rival);
 }
 
-/* cuBLAS stores matrices by columns: the rows of C = A B are the columns of C' = B' A'. float32 uses the mode that no
- * environment variable turns into tf32; float64 the default mode, which uses the tensor cores. */
-int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call)
+/* The call for each precision: types of the operands and of C, and the arithmetic. float32 uses the mode that no
+ * environment variable turns into tf32; the others the default mode, in which float64 uses the tensor cores. */
+typedef struct kind {
+    gm_rival_product product;
+    int operand, result, compute, math;
+} kind;
+
+static const kind kinds[GM_PRECISIONS] = {
+    [GM_PRECISION_FP64] = {{GM_PRECISION_FP64, 8, GM_DTYPE_F64, 0}, R_64F, R_64F, COMPUTE_64F, DEFAULT_MATH},
+    [GM_PRECISION_FP32] = {{GM_PRECISION_FP32, 4, GM_DTYPE_F32, 0}, R_32F, R_32F, COMPUTE_32F, PEDANTIC_MATH},
+    [GM_PRECISION_TF32] = {{GM_PRECISION_TF32, 4, GM_DTYPE_F32, 0}, R_32F, R_32F, COMPUTE_32F_FAST_TF32, DEFAULT_MATH},
+    [GM_PRECISION_BF16] = {{GM_PRECISION_BF16, 2, GM_DTYPE_F32, 0}, R_16BF, R_32F, COMPUTE_32F, DEFAULT_MATH},
+    [GM_PRECISION_FP16] = {{GM_PRECISION_FP16, 2, GM_DTYPE_F32, 0}, R_16F, R_32F, COMPUTE_32F, DEFAULT_MATH},
+    /* some versions multiply integers on tensor cores, or at all, only where B is transposed */
+    [GM_PRECISION_INT8] = {{GM_PRECISION_INT8, 1, GM_DTYPE_I32, 1}, R_8I, R_32I, COMPUTE_32I, DEFAULT_MATH},
+};
+
+/* A user who wants the exact product has float32 as the nearest. */
+const gm_rival_product *gm_cuda_rival_of(gm_precision precision)
 {
+    const kind *k = &kinds[precision == GM_PRECISION_EXACT ? GM_PRECISION_FP32 : precision];
+    return k->product.operand_bytes > 0 ? &k->product : NULL;
+}
+
+/* cuBLAS stores matrices by columns: the rows of C = A B are the columns of C' = B' A'. */
+int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refused)
+{
+    static const double one64 = 1, zero64 = 0;
+    static const float one32 = 1, zero32 = 0;
+    static const int32_t one_integer = 1, zero_integer = 0;
     struct gm_cuda_rival *r = queue->device->rival;
+    const kind *kind = &kinds[call->precision];
+    const void *one = &one32, *zero = &zero32;
     int m = (int)call->m, n = (int)call->n, k = (int)call->k, lda = (int)call->lda, ldb = (int)call->ldb,
         ldc = (int)call->ldc;
     if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc)
         return gm_fail(GM_EDEVICE, "product by cuBLAS: more elements in a row than it can count");
+    if (kind->compute == COMPUTE_64F) {
+        one = &one64;
+        zero = &zero64;
+    } else if (kind->compute == COMPUTE_32I) {
+        one = &one_integer;
+        zero = &zero_integer;
+    }
     int error = r->set_stream(r->handle, queue->stream);
     if (error == 0)
-        error = r->set_math_mode(r->handle, call->type == GM_DTYPE_F64 ? DEFAULT_MATH : PEDANTIC_MATH);
-    if (error == 0 && call->type == GM_DTYPE_F64) {
-        const double one = 1, zero = 0;
-        error = r->dgemm(r->handle, OP_N, OP_N, n, m, k, &one, call->b, ldb, call->a, lda, &zero, call->c, ldc);
-    } else if (error == 0) {
-        const float one = 1, zero = 0;
-        error = r->sgemm(r->handle, OP_N, OP_N, n, m, k, &one, call->b, ldb, call->a, lda, &zero, call->c, ldc);
+        error = r->set_math_mode(r->handle, kind->math);
+    if (error == 0)
+        error = r->gemm(r->handle, call->transpose_b ? OP_T : OP_N, OP_N, n, m, k, one, call->b, kind->operand, ldb,
+                        call->a, kind->operand, lda, zero, call->c, kind->result, ldc, kind->compute,
+                        DEFAULT_ALGORITHM);
+    if (refused != NULL && (error == NOT_SUPPORTED || error == INVALID_VALUE)) {
+        *refused = 1;
+        return GM_OK;
     }
     if (error != 0)
         return gm_fail(GM_EDEVICE, "GPU %d (%s): product by %s: error %d", queue->device->number, queue->device->name,

@@ -8,8 +8,11 @@
  *   ranks.c     ranks that measure at the same time, and their results
  *   team.c      ranks that measure as one: their work together, until the last of them has done its share
  *   sizes.c     buffer sizes, and the cache states to measure them in
- *   data.c      random data, transfers, and the error of a product
+ *   data.c      random data and transfers
+ *   kinds.c     kinds of random matrices
+ *   sample.c    the error of a product, at a sample of its elements
  *   row.c       a row of results: its rate and its limits
+ *   ratios.c    rows of several shapes: means of the ratios to the rival
  *   table.c     rows of results: as a table, as JSON, as CSV
  *   compare.c   the results of two runs, side by side
  *   plot.c      rows of results as a picture, by gnuplot
@@ -68,6 +71,22 @@ extern const gm_bench_unit gm_bench_unit_latency;                    /* ns */
 /* Is a unit of this name one of time? */
 int gm_bench_unit_is_time(const char *name);
 
+/* Kinds of random matrices. Integers are uniform or normal over the whole range of their type. */
+typedef enum gm_bench_kind {
+    GM_BENCH_UNIFORM, /* in [0, 1) */
+    GM_BENCH_CENTRED, /* in [-1, 1) */
+    GM_BENCH_NORMAL,
+    GM_BENCH_SCALED, /* centred, times a random factor for each row of A and each column of B: elements of A B
+                        from 1e-30 to 1e30 */
+    GM_BENCH_HUGE,   /* centred, with an entry in each row that is 2^15 times as large */
+    GM_BENCH_KINDS
+} gm_bench_kind;
+
+/* Errors of a result relative to |A| |B|; infinite, if an element is not finite. */
+typedef struct gm_bench_errors {
+    double max, mean;
+} gm_bench_errors;
+
 /* Published figures of the same work, in base units. rate 0: none. An error of -1: not published. */
 typedef struct gm_bench_published {
     double rate, max_error, mean_error;
@@ -87,12 +106,17 @@ typedef struct gm_bench_row {
     const char *measured_of;     /* name of what reached `measured` */
     const char *panel;           /* of the picture: rows of a test that are drawn together; NULL: the test has one */
     double x, y;                 /* place on the axes of a sweep, of a map; 0: none */
+    double z;                    /* what else a cell of a map is of; 0: nothing */
     const char *x_name, *y_name; /* names of the axes, with their units */
+    const char *z_name;
     double rival; /* work per second of the library or call that a user would choose, in the same run; 0: this row is
                      the rival, or there is none */
+    const char *rival_name;       /* NULL: not told */
     double max_error, mean_error; /* relative; -1: does not apply */
-    int64_t leaf, tile;           /* of the program's own product; 0: does not apply */
-    int threads;                  /* processor threads that move the bytes; 0: does not apply */
+    int has_errors;               /* of each kind of data; max -1: the kind does not apply */
+    gm_bench_errors errors[GM_BENCH_KINDS];
+    int64_t leaf, tile; /* of the program's own product; 0: does not apply */
+    int threads;        /* processor threads that move the bytes; 0: does not apply */
     int ranks; /* that measured it: timing.median is the median over them, or (team.h) of them together; 0: as many as
                   there are, gm_bench_add() finds their results */
     double rate_min, rate_max; /* of several ranks: their extreme rates, work per second */
@@ -111,7 +135,7 @@ typedef struct gm_bench {
     gm_queue *queue;
     gm_event **events;            /* pairs of start and end */
     double *seconds;              /* [GM_BENCH_CASES][repetitions] */
-    int is_brief;                 /* all tests run: each in a short time */
+    int is_brief;                 /* all tests run, or many shapes: each in a short time */
     int is_alone;                 /* mpi, exchange: the ranks meet by themselves, and the rows are rank 0's */
     int has_failed;               /* all ranks know of a failure */
     int64_t cache_bytes;          /* size of the last-level cache of the device, the largest of all ranks' */
@@ -196,9 +220,27 @@ int gm_bench_cache_states(const gm_bench *bench, int64_t buffer_bytes, int64_t c
  * dataset `key` in row-major order. */
 int gm_bench_fill(gm_bench *bench, void *dst, gm_dtype type, int64_t rows, int64_t cols, int64_t ld, uint64_t key);
 
-/* The same of rows [first, first + rows) of the dataset. */
-int gm_bench_fill_rows(gm_bench *bench, void *dst, gm_dtype type, int64_t first, int64_t rows, int64_t cols, int64_t ld,
-                       uint64_t key);
+/* "uniform", ... */
+const char *gm_bench_kind_name(gm_bench_kind kind);
+
+/* Has the kind matrices of this type? */
+int gm_bench_kind_applies(gm_bench_kind kind, gm_dtype type);
+
+/* A random matrix of a kind that applies. by_columns: its columns are scaled, not its rows. */
+typedef struct gm_bench_matrix {
+    gm_dtype type;
+    gm_bench_kind kind;
+    int64_t cols;
+    uint64_t key;
+    int by_columns;
+} gm_bench_matrix;
+
+/* dst: [n] host memory = elements [col, col + n) of a row. */
+void gm_bench_elements(const gm_bench_matrix *matrix, int64_t row, int64_t col, int64_t n, void *dst);
+
+/* dst: [rows][ld] on the device = rows [first, first + rows) of the matrix. */
+int gm_bench_fill_rows(gm_bench *bench, void *dst, const gm_bench_matrix *matrix, int64_t first, int64_t rows,
+                       int64_t ld);
 
 /* Copies bytes from pageable host memory to the device, or back, and waits for the copy. */
 int gm_bench_upload(gm_bench *bench, void *dst, const void *src, size_t bytes);
@@ -221,27 +263,37 @@ void gm_bench_pair_close(gm_bench_pair *pair);
 /* dst: [bytes] host memory = the bytes of src from byte `from` on. */
 void gm_bench_pair_source(const gm_bench_pair *pair, int64_t from, int64_t bytes, void *dst);
 
-/* The factors of C = A B, random matrices (gm_bench_fill) of the given keys: rows [first, first + m) of A, and B. */
+/* The factors of C = A B, random matrices of the given keys: rows [first, first + m) of A, and B. */
 typedef struct gm_bench_factors {
     gm_dtype type;
+    gm_bench_kind kind;
     int64_t first, m, n, k;
     uint64_t key_a, key_b;
 } gm_bench_factors;
 
-/* The elements of C that are checked, and their exact values. */
+gm_bench_matrix gm_bench_factor_a(const gm_bench_factors *factors);
+gm_bench_matrix gm_bench_factor_b(const gm_bench_factors *factors);
+
+/* The elements of C that are checked, and their values. */
 typedef struct gm_bench_sample {
     int64_t m, n, k, rows, cols;
     int64_t *row, *col; /* [rows], [cols]: ascending */
     double *exact;      /* [rows][cols] */
+    double *scale;      /* [rows][cols]: of |A| |B|; NULL: exact, as no element is negative */
 } gm_bench_sample;
 
-/* If whole, all elements up to 1024 x 1024; of a larger C, or where all tests run, the elements in both a sampled row
- * and a sampled column, one row and one column of each of 64 equal parts. The caller frees the sample, also after a
- * failure. */
+/* A sample summed in long double. If whole, all elements up to 1024 x 1024; of a larger C, or where all tests run, the
+ * elements in both a sampled row and a sampled column, one row and one column of each of 64 equal parts. The caller
+ * frees the sample, also after a failure. */
 int gm_bench_sample_make(gm_bench *bench, const gm_bench_factors *factors, int whole, gm_bench_sample *sample);
+
+/* All elements of sampled rows, one of each of 64 equal parts, on a processor of 8, summed in float64 on the device: at
+ * the cost of a read of B for each of them. b: [k][ld] on the device, B. Likewise. */
+int gm_bench_sample_rows(gm_bench *bench, const gm_bench_factors *factors, const void *b, int64_t ld,
+                         gm_bench_sample *sample);
 void gm_bench_sample_free(gm_bench_sample *sample);
 
-/* c: [m][ld] on the device, F32 or F64. Errors are relative to |A| |B|, which is C itself: no element is negative. */
+/* c: [m][ld] on the device. */
 int gm_bench_sample_compare(gm_bench *bench, const gm_bench_sample *sample, const void *c, gm_dtype type, int64_t ld,
                             double *max_error, double *mean_error);
 

@@ -65,6 +65,7 @@ static gm_bench_row row_of(const json_t *from)
     const char *cold = gm_bench_cache_name(GM_CACHE_COLD);
     const gm_bench_unit unit = {gm_results_text(from, "unit"), 1, gm_bench_unit_is_time(gm_results_text(from, "unit"))};
     double rate = rate_of(&unit, figure_of(from, "rate")), limit = rate_of(&unit, figure_of(from, "limit"));
+    double of_rival = figure_of(from, "ratio_rival");
     int is_computed = strcmp(gm_results_text(from, "limit_by"), "computed") == 0;
     gm_bench_row row = {.test = gm_results_text(from, "test"),
                         .cache = strcmp(gm_results_text(from, "cache"), cold) == 0 ? GM_CACHE_COLD : GM_CACHE_WARM,
@@ -77,8 +78,12 @@ static gm_bench_row row_of(const json_t *from)
                         .panel = name_of(from, "panel"),
                         .x = figure_of(from, "x"),
                         .y = figure_of(from, "y"),
+                        .z = figure_of(from, "z"),
                         .x_name = name_of(from, "x_name"),
                         .y_name = name_of(from, "y_name"),
+                        .z_name = name_of(from, "z_name"),
+                        .rival = of_rival > 0 ? rate / of_rival : 0,
+                        .rival_name = name_of(from, "rival"),
                         .ranks = gm_results_number(ranks, "count") > 1 ? 2 : 1, /* or more */
                         .published = {rate_of(&unit, figure_of(old, "rate")), -1, -1}};
     copy_text(row.variant, from, "variant");

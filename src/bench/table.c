@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "kernels/kernels.h"
-#include "src/bench/bench.h"
+#include "src/bench/ratios.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ int gm_bench_keep(gm_bench *bench, const gm_bench_row *row)
         bench->row_room = room;
     }
     gm_bench_row *kept = &bench->rows[bench->row_count];
-    const char **texts[] = {&kept->test,  &kept->unit.name, &kept->measured_of,
-                            &kept->panel, &kept->x_name,    &kept->y_name};
+    const char **texts[] = {&kept->test,   &kept->unit.name, &kept->measured_of, &kept->panel,
+                            &kept->x_name, &kept->y_name,    &kept->z_name,      &kept->rival_name};
     *kept = *row;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (keep(bench, texts[i]))
@@ -129,7 +129,7 @@ static json_t *row_object(const gm_bench_row *r)
     const gm_bench_timing *t = &r->timing;
     return json_pack(
         "{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel), "shape", r->shape,
         "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread", t->spread, "repetitions",
         t->repetitions, "calls", t->calls, "held", t->held, "rate", gm_bench_in_unit(unit, now), "unit", unit->name,
@@ -139,7 +139,8 @@ static json_t *row_object(const gm_bench_row *r)
         known(now / r->rival, r->rival > 0), "max_error", known(r->max_error, r->max_error >= 0), "mean_error",
         known(r->mean_error, r->mean_error >= 0), "leaf", (json_int_t)r->leaf, "tile", (json_int_t)r->tile, "threads",
         r->threads > 0 ? json_integer(r->threads) : json_null(), "panel", name(r->panel), "x", known(r->x, r->x > 0),
-        "y", known(r->y, r->y > 0), "x_name", name(r->x_name), "y_name", name(r->y_name));
+        "y", known(r->y, r->y > 0), "x_name", name(r->x_name), "y_name", name(r->y_name), "z", known(r->z, r->z > 0),
+        "z_name", name(r->z_name), "rival", name(r->rival_name));
 }
 
 /* The extremes of several ranks. */
@@ -176,14 +177,17 @@ static json_t *compose(const gm_bench *bench)
                                           gm_bench_in_unit(&bench->rows[i].unit, published->rate), "max_error",
                                           known(published->max_error, published->max_error >= 0), "mean_error",
                                           known(published->mean_error, published->mean_error >= 0)));
+        if (bench->rows[i].has_errors)
+            json_object_set_new(row, "errors", gm_errors_json(bench->rows[i].errors));
         if (bench->rows[i].ranks > 1)
             json_object_set_new(row, "ranks", ranks_object(&bench->rows[i]));
         json_array_append_new(rows, row);
     }
-    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o}", "schema", "gpumem.bench/1", "date", date,
-                     "version", PACKAGE_VERSION, "command", gm_report_words(bench->job), "host",
+    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "schema", "gpumem.bench/1", "date",
+                     date, "version", PACKAGE_VERSION, "command", gm_report_words(bench->job), "host",
                      bench->job->ranks->host, "threads", bench->job->threads, "cuda", gm_cuda_version(cuda), "blas",
-                     gm_report_text(gm_blas_version(blas)), "device", device_object(&bench->job->info), "rows", rows);
+                     gm_report_text(gm_blas_version(blas)), "device", device_object(&bench->job->info), "rows", rows,
+                     "ratios", gm_ratios_json(bench));
 }
 
 static int write_json(const gm_bench *bench, FILE *file)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import xml.etree.ElementTree
 
 import gm
@@ -54,6 +55,28 @@ for device in gm.devices():
     gm.ok(all(row["max_error"] <= most[row["variant"]] for row in rows if row["variant"] in most), f"{device}: errors",
           rows)
     gm.ok({row["shape"] for row in rows} == {"64x64x64", "65x33x129"}, f"{device}: the shapes of --shapes", rows)
+    kinds = {"uniform", "centred", "normal", "scaled", "huge"}
+    gm.ok(all(row["errors"].keys() == kinds and all(error["max"] <= 2 * most[row["variant"]] for error in row["errors"].values())
+              for row in rows if row["variant"] in most), f"{device}: errors of each kind of data", rows)
+    ran = gm.run(f"bench matmul --shapes grid:17:64:100 --device {device} --json grid.json --force", limit=120)
+    with open("grid.json") as file:
+        root = json.load(file)
+    rows = {name: [row for row in root["rows"] if row["variant"] == name] for name in most}
+    gm.ok(ran.code == 0 and not ran.errors and all(len(rows[name]) == 9 == len({row["shape"] for row in rows[name]}) for name in most), f"{device}: a grid of shapes", ran)
+    gm.ok({"17x17x17", "64x64x64", "100x100x100", "17x64x100"} <= {row["shape"] for row in rows["fp32"]}
+          and all(f'{row["y"]:.0f}x{row["x"]:.0f}x{row["z"]:.0f}' == row["shape"] and row["panel"] == row["variant"] for name in most for row in rows[name]),
+          f"{device}: its shapes, and their places in the picture", rows)
+    means = {ratio["variant"]: ratio for ratio in root["ratios"]}
+    for name in most:
+        ratios = {row["shape"]: row["ratio_rival"] for row in rows[name] if row["ratio_rival"]}
+        gm.ok(not ratios and device == "cuda" # cuBLAS need not be there
+              or means[name]["shapes"] == 9 and abs(means[name]["geometric_mean"] / statistics.geometric_mean(ratios.values()) - 1) < 1e-9
+              and means[name]["worst"] == min(ratios.values()) == ratios[means[name]["worst_shape"]]
+              and means[name]["best"] == max(ratios.values()) == ratios[means[name]["best_shape"]],
+              f"{device}: {name}: the mean ratio to the library, and the extremes", ratios, means[name])
+        gm.ok(all(means[name]["errors"][kind]["max"] == max(row["errors"][kind]["max"] for row in rows[name]) for kind in kinds),
+              f"{device}: {name}: the largest errors of each kind of data", means[name])
+        gm.ok(re.search(rf"^  {name} +warm +9 ", ran.out, re.MULTILINE) or not ratios, f"{device}: {name}: the means are printed", ran)
     rows = results("copy", "1M", device)
     gm.ok(any(row["ratio_rival"] for row in rows), f"{device}: copies are compared with a rival", rows)
     for test, variants in (("transpose", 8), ("flip", 7), ("gather", 10)):
@@ -81,6 +104,9 @@ if shutil.which("gnuplot"):
         gm.ok(ran.code == 0 and not ran.err and "<svg" in open("p.svg").read() and "bench copy" in open("p.svg").read(), f"--plot draws an SVG{again}", ran)
     ran = gm.run("bench copy flip --device cpu --threads 1 -q --host-memory 30M --plot - --csv r.csv --force")
     gm.ok(ran.code == 0 and ran.out.startswith("<?xml") and ran.out.rstrip().endswith("</svg>"), "--plot - writes it to standard output, bars and curves", ran)
+    ran = gm.run("bench plot grid.json --plot m.svg --device cpu")
+    words = "\n".join(xml.etree.ElementTree.parse("m.svg").getroot().itertext())
+    gm.ok(ran.code == 0 and all(f"bench matmul: {name}" in words for name in most) and len(re.findall(r"^\d+\.\d\d$", words, re.MULTILINE)) >= 27, "a grid is a map for each precision", ran, words)
     gm.run("bench copy --shapes 64K,128K,256K --device cpu --threads 1 -q --json p.json")
     for words in ("", "copy"):
         ran = gm.run(f"bench plot p.json {words} --plot - --device cpu")
@@ -170,7 +196,7 @@ if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
 
 for arguments, code, pattern in (
         ("bench nothing", 2, "'nothing'"), ("bench matmul --shapes 0", 2, "--shapes '0'"),
-        ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench copy --shapes 1x", 2, "--shapes"),
+        ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench matmul --shapes grid:64:65", 2, "odd number"), ("bench copy --shapes 1x", 2, "--shapes"),
         ("bench reduce --shapes 1K", 2, "bench reduce"), ("bench --shapes 64", 2, "exactly one test"),
         ("bench copy --shapes 64K --json none/r.json", 4, "none/r.json")):
     ran = gm.run(f"{arguments} --device cpu")

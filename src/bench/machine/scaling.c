@@ -65,13 +65,13 @@ static int prepare(scaling *s, way way, const gm_team *team)
 static int check(scaling *s, const char *what, outcome *o)
 {
     gm_bench_product *p = &s->product;
-    *o = (outcome){.rows = (double)p->rows, .limit = gm_product_limit(p->bench, p->product->accumulator)};
+    *o = (outcome){.rows = (double)p->rows, .limit = gm_product_limit(p->bench, p->precision, p->product)};
     if (p->rows == 0)
         return GM_OK;
     int status = gm_product_sample(p, 0);
     return status ? status
-                  : gm_product_check(p, run_product, p, gm_product_ldc(p), p->product->accumulator, what, &o->max_error,
-                                     &o->mean_error);
+                  : gm_product_check(p, run_product, p, gm_product_ldc(p), gm_product_bound(p, p->precision, 0), what,
+                                     &o->max_error, &o->mean_error);
 }
 
 /* The errors of all parts, and the limits of the devices. Rank 0. */
@@ -152,12 +152,8 @@ static int measure_precision_all(gm_bench *bench, const gm_product_shape *shape,
     const gm_job *job = bench->job;
     scaling s = {.shape = *shape};
     int is_first = job->ranks->rank == 0, status = GM_OK;
-    if (!gm_product_make(bench, shape, precision, &s.product)) { /* all ranks have devices of one kind */
-        if (is_first)
-            gm_note("bench scaling: %s: not supported on a device of kind %s", gm_precision_get(precision)->name,
-                    bench->ops->kind);
+    if (!gm_product_make(bench, shape, precision, &s.product)) /* all ranks have devices of one kind */
         return GM_OK;
-    }
     if (is_first && !(s.outcomes = calloc((size_t)job->ranks->size, sizeof *s.outcomes)))
         status = gm_fail(GM_EDEVICE, "no memory for %d ranks", job->ranks->size);
     if (!status)
@@ -176,9 +172,9 @@ static int measure_precision_all(gm_bench *bench, const gm_product_shape *shape,
 static int find_n_all(gm_bench *bench, int64_t *n)
 {
     *n = usual_n[bench->ops->unified];
-    for (int i = 0; i < GM_PRODUCT_PRECISIONS; i++) {
+    for (int i = 0; i < GM_PRECISIONS; i++) {
         gm_bench_product p;
-        while (*n > LEAST && gm_product_make(bench, &(gm_product_shape){*n, *n, *n}, gm_product_precisions[i], &p) &&
+        while (*n > LEAST && gm_product_make(bench, &(gm_product_shape){*n, *n, *n}, (gm_precision)i, &p) &&
                gm_product_bytes(&p) > gm_bench_room(bench))
             *n /= 2;
     }
@@ -197,7 +193,7 @@ int gm_bench_scaling(gm_bench *bench)
     if (n > 0)
         shapes[0] = (gm_product_shape){n, n, n};
     for (int i = 0; i < count && !status; i++)
-        for (int j = 0; j < GM_PRODUCT_PRECISIONS && !status; j++)
-            status = measure_precision_all(bench, &shapes[i], gm_product_precisions[j]);
+        for (int j = 0; j < GM_PRECISIONS && !status; j++)
+            status = measure_precision_all(bench, &shapes[i], (gm_precision)j);
     return status;
 }

@@ -1,162 +1,285 @@
 /* bench matmul - products of the program, with the leaves and tiles of the operation matmul and C rounded to its type,
- * and those of a library, in turn on the same matrices.
+ * and those of a library, in turn on the same matrices: in every precision that the device has. Errors are measured for
+ * each kind of data.
  *
- * At n = 1000, for which figures are published, the ladder of products comes first (lab/matmul_ladder.c). */
+ * At n = 1000, for which figures are published, the ladder of products comes first (matmul_ladder.c). A grid of shapes
+ * (grid.c) has shorter measurements, of warm data. */
 #include "base/log.h"
 #include "base/size.h"
-#include "base/tiling.h"
 #include "src/bench/lab/lab.h"
-#include "src/bench/operations/product.h"
+#include "src/bench/operations/rival.h"
+#include "src/bench/ratios.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EXAMPLE = 1000 };
+enum { EXAMPLE = 1000, CANDIDATES = 1 + GM_RIVAL_CALLS };
 
 typedef struct comparison comparison;
 
 typedef struct candidate {
     const comparison *comparison;
-    gm_gemm *gemm; /* NULL: ours */
+    const gm_gemm_call *gemm; /* NULL: ours */
     char name[GM_BENCH_TEXT], kernel[GM_BENCH_TEXT];
-    gm_dtype arithmetic;
+    gm_precision precision;
+    double max_error, mean_error;
+    gm_bench_errors errors[GM_BENCH_KINDS];
 } candidate;
 
 /* Matrices of a shape and a precision, and the candidates that multiply them. */
 struct comparison {
     gm_bench_product product;
-    gm_gemm_call gemm_call;
-    candidate candidates[GM_BENCH_CASES]; /* ours first, then the rival if there is one */
-    int count, has_rival;
+    gm_bench_rival rival;
+    candidate candidates[CANDIDATES]; /* ours first, then the calls of the rival */
+    int count, is_grid;
 };
 
 static int run_candidate(void *context, gm_queue *queue)
 {
     const candidate *c = context;
     const comparison *r = c->comparison;
-    return c->gemm ? c->gemm(queue, &r->gemm_call) : gm_product_run(&r->product, queue);
+    return c->gemm ? r->product.bench->measure->rival_product(queue, c->gemm, NULL)
+                   : gm_product_run(&r->product, queue);
 }
 
-static void set_gemm_call(comparison *r)
-{
-    const gm_bench_product *p = &r->product;
-    int64_t size = (int64_t)gm_dtype_size(p->type);
-    r->gemm_call = (gm_gemm_call){.type = p->type,
-                                  .m = p->shape.m,
-                                  .n = p->shape.n,
-                                  .k = p->shape.k,
-                                  .a = p->a,
-                                  .lda = gm_tiling_ld(p->shape.k, size),
-                                  .b = p->b,
-                                  .ldb = gm_tiling_ld(p->shape.n, size),
-                                  .c = p->c,
-                                  .ldc = gm_product_ldc(p)};
-}
-
-static void add_candidate(comparison *r, gm_gemm *gemm, const char *name, const char *kernel, gm_dtype arithmetic)
+static candidate *add_candidate(comparison *r, const char *kernel, gm_precision precision)
 {
     candidate *c = &r->candidates[r->count++];
-    *c = (candidate){.comparison = r, .gemm = gemm, .arithmetic = arithmetic};
-    snprintf(c->name, sizeof c->name, "%s", name);
+    *c = (candidate){.comparison = r, .precision = precision};
+    for (int i = 0; i < GM_BENCH_KINDS; i++)
+        c->errors[i] = (gm_bench_errors){-1, -1};
     snprintf(c->kernel, sizeof c->kernel, "%s", kernel);
+    return c;
 }
 
 static void add_candidates(comparison *r)
 {
     const gm_bench_product *p = &r->product;
-    const gm_measure_ops *measure = p->bench->measure;
-    const char *absence, *rival = measure->rival ? measure->rival(p->bench->device, &absence) : NULL;
-    add_candidate(r, NULL, gm_precision_get(p->precision)->name, p->product->kernel, p->product->accumulator);
-    r->has_rival = rival != NULL;
-    if (rival) {
-        char name[GM_BENCH_TEXT];
-        snprintf(name, sizeof name, "%.40s %s", rival, p->type == GM_DTYPE_F64 ? "fp64" : "fp32");
-        add_candidate(r, measure->rival_product, name, rival, p->type);
+    candidate *ours = add_candidate(r, p->product->kernel, p->precision);
+    snprintf(ours->name, sizeof ours->name, "%s", gm_precision_get(p->precision)->name);
+    for (int i = 0; i < r->rival.count; i++) {
+        gm_precision precision = r->rival.kind->precision;
+        candidate *c = add_candidate(r, r->rival.name, precision);
+        c->gemm = &r->rival.calls[i];
+        snprintf(c->name, sizeof c->name, "%.26s %.6s%s", r->rival.name, gm_precision_get(precision)->name,
+                 c->gemm->transpose_b ? ", B'" : "");
     }
 }
 
-static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *timings, const double *max_error,
-                    const double *mean_error)
+/* --- Errors --- */
+
+static int check_candidate(comparison *r, candidate *c, double bound, double *max_error, double *mean_error)
+{
+    return gm_product_check(&r->product, run_candidate, c, gm_product_ldc(&r->product), bound, c->name, max_error,
+                            mean_error);
+}
+
+/* float16 holds no data that are scaled. A library may leave it to the tensor cores to cut float32 off to tf32. */
+static double bound_of(const comparison *r, const candidate *c)
+{
+    return r->product.kind == GM_BENCH_SCALED && c->precision == GM_PRECISION_FP16
+               ? INFINITY
+               : gm_product_bound(&r->product, c->precision, c->gemm != NULL);
+}
+
+static int measure_kind(comparison *r, gm_bench_kind kind)
+{
+    gm_bench_product *p = &r->product;
+    int status = GM_OK, has_data = kind == p->kind;
+    if (!gm_bench_kind_applies(kind, p->type))
+        return GM_OK;
+    p->kind = kind;
+    if (!has_data)
+        status = gm_product_fill_b(p);
+    if (!status && !has_data)
+        status = gm_product_fill_rows(p);
+    if (!status && !has_data)
+        status = gm_rival_fill(&r->rival);
+    if (!status)
+        status = gm_product_sample_rows(p);
+    for (int i = 0; i < r->count && !status; i++) {
+        candidate *c = &r->candidates[i];
+        status = check_candidate(r, c, bound_of(r, c), &c->errors[kind].max, &c->errors[kind].mean);
+    }
+    return status;
+}
+
+/* Errors of uniform data, and of all kinds. In a grid those of whole rows: the reference of more elements takes longer
+ * than the products. */
+static int measure_errors(comparison *r)
+{
+    int status = GM_OK, are_all = r->is_grid || !r->product.bench->is_brief;
+    for (int i = 0; i < r->count && !status && !r->is_grid; i++) {
+        candidate *c = &r->candidates[i];
+        status = check_candidate(r, c, bound_of(r, c), &c->max_error, &c->mean_error);
+    }
+    for (gm_bench_kind kind = GM_BENCH_UNIFORM; kind < GM_BENCH_KINDS && !status && are_all; kind++)
+        status = measure_kind(r, kind);
+    for (int i = 0; i < r->count && r->is_grid; i++) {
+        candidate *c = &r->candidates[i];
+        c->max_error = c->errors[GM_BENCH_UNIFORM].max;
+        c->mean_error = c->errors[GM_BENCH_UNIFORM].mean;
+    }
+    return status;
+}
+
+/* --- Rows --- */
+
+static char *format_shape(const gm_product_shape *s, char text[GM_BENCH_TEXT])
+{
+    snprintf(text, GM_BENCH_TEXT, "%" PRId64 "x%" PRId64 "x%" PRId64, s->m, s->n, s->k);
+    return text;
+}
+
+/* A grid is a map for each precision. */
+static void place_row(const comparison *r, gm_bench_row *row)
+{
+    const gm_product_shape *s = &r->product.shape;
+    row->panel = gm_precision_get(r->product.precision)->name;
+    row->x = (double)s->n;
+    row->y = (double)s->m;
+    row->z = (double)s->k;
+    row->x_name = "n";
+    row->y_name = "m";
+    row->z_name = "k";
+}
+
+static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *timings)
 {
     const gm_bench_product *p = &r->product;
     const gm_product_shape *s = &p->shape;
-    double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
+    double work = 2.0 * (double)s->m * (double)s->n * (double)s->k, rival = 0;
     int status = GM_OK;
+    const char *name = NULL;
+    for (int i = 1; i < r->count; i++)
+        if (timings[i].median > 0 && work / timings[i].median > rival) {
+            rival = work / timings[i].median;
+            name = r->candidates[i].name;
+        }
     for (int i = 0; i < r->count && !status; i++) {
         const candidate *c = &r->candidates[i];
         gm_bench_row row = gm_bench_row_make(p->bench, c->name, c->kernel, cache, &timings[i]);
         row.work = work;
         row.unit = gm_bench_unit_flops;
-        row.computed = gm_product_limit(p->bench, c->arithmetic);
-        row.max_error = max_error[i];
-        row.mean_error = mean_error[i];
-        if (r->has_rival && i != 1 && timings[1].median > 0)
-            row.rival = work / timings[1].median;
+        row.computed = gm_product_limit(p->bench, c->precision, c->gemm ? NULL : p->product);
+        row.max_error = c->max_error;
+        row.mean_error = c->mean_error;
+        row.has_errors = c->errors[GM_BENCH_UNIFORM].max >= 0;
+        memcpy(row.errors, c->errors, sizeof row.errors);
         if (!c->gemm) {
+            row.rival = rival;
+            row.rival_name = name;
             row.leaf = p->product_call.leaf;
             row.tile = p->product_call.tile;
         }
-        snprintf(row.shape, sizeof row.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, s->m, s->n, s->k);
+        if (r->is_grid)
+            place_row(r, &row);
+        format_shape(s, row.shape);
         status = gm_bench_add(p->bench, &row);
     }
     return status;
+}
+
+/* --- Shapes --- */
+
+/* The matrices, and uniform data. */
+static int prepare(comparison *r)
+{
+    gm_bench_product *p = &r->product;
+    int status = gm_product_alloc(p);
+    if (!status)
+        status = gm_rival_alloc(&r->rival);
+    if (!status)
+        status = gm_product_fill_b(p);
+    if (!status)
+        status = gm_product_fill_rows(p);
+    if (!status)
+        status = gm_rival_fill(&r->rival);
+    return status ? status : gm_rival_find_calls(&r->rival);
+}
+
+static int is_example(const comparison *r)
+{
+    const gm_product_shape *s = &r->product.shape;
+    return !r->is_grid && r->product.precision == GM_PRECISION_FP32 && s->m == EXAMPLE && s->n == EXAMPLE &&
+           s->k == EXAMPLE;
 }
 
 static int run_comparison(comparison *r)
 {
     gm_bench_case cases[GM_BENCH_CASES];
     gm_bench_timing timings[GM_CACHE_STATES][GM_BENCH_CASES];
-    double max_error[GM_BENCH_CASES], mean_error[GM_BENCH_CASES];
     gm_bench_product *p = &r->product;
-    gm_cache_state states = p->bench->measure->flush ? GM_CACHE_STATES : GM_CACHE_COLD;
-    const gm_product_shape *s = &p->shape;
-    int status = gm_product_alloc(p);
-    if (!status)
-        status = gm_product_fill_b(p);
-    if (!status)
-        status = gm_product_fill_rows(p);
-    if (!status)
+    gm_cache_state states = p->bench->measure->flush && !r->is_grid ? GM_CACHE_STATES : GM_CACHE_COLD;
+    int status = prepare(r);
+    if (!status && !r->is_grid)
         status = gm_product_sample(p, 1);
-    if (!status && p->precision == GM_PRECISION_FP32 && s->m == EXAMPLE && s->n == EXAMPLE && s->k == EXAMPLE)
+    if (!status && is_example(r))
         status = gm_lab_matmul_ladder(p->bench, &p->sample, p->key_a, p->key_b);
     if (status)
         return status;
-    set_gemm_call(r);
     add_candidates(r);
     for (int i = 0; i < r->count; i++)
         cases[i] = (gm_bench_case){run_candidate, &r->candidates[i]};
+    status = gm_product_prepare(p);
     for (gm_cache_state cache = GM_CACHE_WARM; cache < states && !status; cache++)
         status = gm_bench_time(p->bench, cases, r->count, cache == GM_CACHE_COLD, timings[cache]);
-    for (int i = 0; i < r->count && !status; i++)
-        status = gm_product_check(p, run_candidate, &r->candidates[i], r->gemm_call.ldc, r->candidates[i].arithmetic,
-                                  r->candidates[i].name, &max_error[i], &mean_error[i]);
+    memset(p->product_call.ready, 0, sizeof p->product_call.ready); /* other data follow */
+    if (!status)
+        status = measure_errors(r);
     for (gm_cache_state cache = GM_CACHE_WARM; cache < states && !status; cache++)
-        status = add_rows(r, cache, timings[cache], max_error, mean_error);
+        status = add_rows(r, cache, timings[cache]);
     return status;
 }
 
-/* All precisions of a shape. A default shape that does not fit is skipped. */
-static int measure_shape(gm_bench *bench, const gm_product_shape *s, int asked)
+/* A precision of a shape, if the device supports it. A shape that the user has not named is skipped if it does not fit.
+ */
+static int measure_precision(gm_bench *bench, const gm_product_shape *s, gm_precision precision, int asked, int is_grid)
 {
-    int status = GM_OK;
-    for (int i = 0; i < GM_PRODUCT_PRECISIONS && !status; i++) {
-        const char *name = gm_precision_get(gm_product_precisions[i])->name;
-        comparison r = {.count = 0};
-        char need[GM_SIZE_TEXT], room[GM_SIZE_TEXT];
-        if (!gm_product_make(bench, s, gm_product_precisions[i], &r.product)) {
-            gm_note("bench matmul: %s: not supported on a device of kind %s", name, bench->ops->kind);
-            continue;
-        }
-        int64_t bytes = gm_product_bytes(&r.product);
-        if (bytes > gm_bench_room(bench) && !asked) {
-            gm_note("bench matmul: %s of n = %" PRId64 " skipped: it needs %s of device memory, %s is available", name,
-                    s->n, gm_size_format(bytes, need), gm_size_format(gm_bench_room(bench), room));
-            continue;
-        }
-        status = run_comparison(&r);
-        gm_product_free(&r.product);
+    comparison r = {.is_grid = is_grid};
+    char need[GM_SIZE_TEXT], room[GM_SIZE_TEXT], shape[GM_BENCH_TEXT];
+    if (!gm_product_make(bench, s, precision, &r.product))
+        return GM_OK;
+    r.rival = gm_rival_make(&r.product);
+    int64_t bytes = gm_add_sat(gm_product_bytes(&r.product), gm_rival_bytes(&r.rival));
+    if (bytes > gm_bench_room(bench) && !asked) {
+        gm_note("bench matmul: %s of %s skipped: it needs %s of device memory, %s is available",
+                gm_precision_get(precision)->name, format_shape(s, shape), gm_size_format(bytes, need),
+                gm_size_format(gm_bench_room(bench), room));
+        return GM_OK;
     }
+    int status = run_comparison(&r);
+    gm_rival_free(&r.rival);
+    gm_product_free(&r.product);
+    return status;
+}
+
+static int measure_shapes(gm_bench *bench, const gm_product_shape *shapes, int count, int asked, int is_grid)
+{
+    const char *absence = NULL;
+    int status = GM_OK;
+    if (!(bench->measure->rival && bench->measure->rival(bench->device, &absence)))
+        gm_note("bench matmul: no library to compare with: %s", absence ? absence : "the device has none");
+    for (int i = 0; i < count && !status; i++)
+        for (int j = 0; j < GM_PRECISIONS && !status; j++)
+            status = measure_precision(bench, &shapes[i], (gm_precision)j, asked, is_grid);
+    return status ? status : gm_ratios_print(bench);
+}
+
+/* Measurements as short as where all tests run: of that many shapes each one counts little. */
+static int measure_grid(gm_bench *bench)
+{
+    static const int64_t large[] = {64, 127, 512, 1000, 4096, 8191, 16384},
+                         small[] = {64, 127, 256, 512, 768, 1000, 1024};
+    gm_product_shape shapes[GM_GRID_SHAPES];
+    int count = 0, is_brief = bench->is_brief;
+    int status = gm_grid_parse(bench->job->options->shapes, bench->ops->unified ? small : large, 7, shapes, &count);
+    bench->is_brief = 1;
+    if (!status)
+        status = measure_shapes(bench, shapes, count, 0, 1);
+    bench->is_brief = is_brief;
     return status;
 }
 
@@ -165,8 +288,9 @@ int gm_bench_matmul(gm_bench *bench)
     static const int64_t large[] = {EXAMPLE, 1024, 4096, 8192, 16384}, small[] = {EXAMPLE, 512, 1024, 2048};
     const gm_job *job = bench->job;
     gm_product_shape shapes[GM_PRODUCT_SHAPES];
-    const char *absence = NULL;
     int count = 0, status = GM_OK, asked = job->options->shapes != NULL;
+    if (gm_grid_is_named(job->options->shapes))
+        return measure_grid(bench);
     if (asked)
         status = gm_product_parse(bench, shapes, &count);
     int defaults = job->ops->unified ? 4 : 5;
@@ -176,9 +300,5 @@ int gm_bench_matmul(gm_bench *bench)
         int64_t n = job->ops->unified ? small[i] : large[i];
         shapes[count++] = (gm_product_shape){n, n, n};
     }
-    if (!status && !(bench->measure->rival && bench->measure->rival(bench->device, &absence)))
-        gm_note("bench matmul: no library to compare with: %s", absence ? absence : "the device has none");
-    for (int i = 0; i < count && !status; i++)
-        status = measure_shape(bench, &shapes[i], asked);
-    return status;
+    return status ? status : measure_shapes(bench, shapes, count, asked, 0);
 }

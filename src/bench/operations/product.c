@@ -6,11 +6,9 @@
 #include "base/tiling.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-const gm_precision gm_product_precisions[GM_PRODUCT_PRECISIONS] = {GM_PRECISION_FP32, GM_PRECISION_EXACT,
-                                                                   GM_PRECISION_FP64};
 
 /* --- Memory --- */
 
@@ -19,6 +17,13 @@ static int64_t matrix_bytes(int64_t rows, int64_t cols, gm_dtype type)
 {
     int64_t size = (int64_t)gm_dtype_size(type);
     return gm_mul_sat(gm_mul_sat(rows, gm_tiling_ld(cols, size)), size);
+}
+
+/* Bytes of the work space of A (0) or B (1). */
+static size_t work_bytes(const gm_bench_product *p, int which)
+{
+    const gm_product_shape *s = &p->shape;
+    return gm_split_lay(&p->product->work, which ? s->n : p->room, s->k, gm_tiling_leaf(p->product->leaf, s->k)).bytes;
 }
 
 int64_t gm_product_bytes(const gm_bench_product *p)
@@ -30,6 +35,7 @@ int64_t gm_product_bytes(const gm_bench_product *p)
                                              matrix_bytes(s->k, s->n, p->product->operand)));
     if (p->product->accumulator != p->result)
         bytes = gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->product->accumulator));
+    bytes = gm_add_sat(bytes, (int64_t)(work_bytes(p, 0) + work_bytes(p, 1)));
     return gm_add_sat(gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->result)), 1 << 20);
 }
 
@@ -87,11 +93,8 @@ int gm_product_alloc(gm_bench_product *p)
                                       (size_t)p->bench->job->threads * (size_t)(p->product->tile * p->product->tile) *
                                           gm_dtype_size(accumulator),
                                       &p->tiles);
-    for (int i = 0; i < 2 && !status && p->product->work.planes; i++) {
-        int64_t leaf = gm_tiling_leaf(p->product->leaf, s->k);
-        size_t bytes = gm_split_lay(&p->product->work, i ? s->n : p->room, s->k, leaf).bytes;
-        status = p->bench->ops->alloc(p->bench->device, bytes, &p->work[i]);
-    }
+    for (int i = 0; i < 2 && !status && p->product->work.planes; i++)
+        status = p->bench->ops->alloc(p->bench->device, work_bytes(p, i), &p->work[i]);
     if (!status)
         status = p->bench->ops->alloc(p->bench->device, sizeof *p->nonfinite, &count);
     p->nonfinite = count;
@@ -149,10 +152,24 @@ static void set_calls(gm_bench_product *p)
                                       .count = p->nonfinite};
 }
 
+static gm_bench_factors factors_of(const gm_bench_product *p)
+{
+    return (gm_bench_factors){.type = p->type,
+                              .kind = p->kind,
+                              .first = p->first,
+                              .m = p->rows,
+                              .n = p->shape.n,
+                              .k = p->shape.k,
+                              .key_a = p->key_a,
+                              .key_b = p->key_b};
+}
+
 int gm_product_fill_b(gm_bench_product *p)
 {
     const gm_product_shape *s = &p->shape;
-    int status = gm_bench_fill(p->bench, p->b, p->type, s->k, s->n, ld(s->n, p->type), p->key_b);
+    const gm_bench_factors factors = factors_of(p);
+    const gm_bench_matrix b = gm_bench_factor_b(&factors);
+    int status = gm_bench_fill_rows(p->bench, p->b, &b, 0, s->k, ld(s->n, p->type));
     if (!status)
         status = unpack(p, s->k, s->n, p->b, p->panel_b);
     return status ? status : p->bench->ops->queue_sync(p->bench->queue);
@@ -162,7 +179,9 @@ int gm_product_fill_rows(gm_bench_product *p)
 {
     const gm_product_shape *s = &p->shape;
     set_calls(p);
-    int status = gm_bench_fill_rows(p->bench, p->a, p->type, p->first, p->rows, s->k, ld(s->k, p->type), p->key_a);
+    const gm_bench_factors factors = factors_of(p);
+    const gm_bench_matrix a = gm_bench_factor_a(&factors);
+    int status = gm_bench_fill_rows(p->bench, p->a, &a, p->first, p->rows, ld(s->k, p->type));
     if (!status)
         status = unpack(p, p->rows, s->k, p->a, p->panel_a);
     return status ? status : p->bench->ops->queue_sync(p->bench->queue);
@@ -170,9 +189,18 @@ int gm_product_fill_rows(gm_bench_product *p)
 
 int gm_product_sample(gm_bench_product *p, int whole)
 {
-    const gm_bench_factors factors = {p->type, p->first, p->rows, p->shape.n, p->shape.k, p->key_a, p->key_b};
+    const gm_bench_factors factors = factors_of(p);
     gm_bench_sample_free(&p->sample);
     return gm_bench_sample_make(p->bench, &factors, whole, &p->sample);
+}
+
+int gm_product_sample_rows(gm_bench_product *p)
+{
+    const gm_bench_factors factors = factors_of(p);
+    gm_bench_sample_free(&p->sample);
+    return p->result == GM_DTYPE_F64
+               ? gm_bench_sample_make(p->bench, &factors, 0, &p->sample)
+               : gm_bench_sample_rows(p->bench, &factors, p->b, ld(p->shape.n, p->type), &p->sample);
 }
 
 /* --- Results --- */
@@ -188,19 +216,42 @@ int64_t gm_product_ldc(const gm_bench_product *p)
     return p->c == p->acc ? ld(p->shape.n, p->result) : p->shape.n;
 }
 
-double gm_product_roundoff(gm_dtype arithmetic)
+int gm_product_prepare(gm_bench_product *p)
 {
-    return arithmetic == GM_DTYPE_F64 ? 0x1p-53 : 0x1p-24;
+    int status = gm_product_run(p, p->bench->queue);
+    p->product_call.ready[0] = p->product_call.ready[1] = !status;
+    return status;
 }
 
-double gm_product_limit(const gm_bench *bench, gm_dtype arithmetic)
+int gm_product_rounds(gm_precision precision)
+{
+    const gm_precision_info *info = gm_precision_get(precision);
+    return gm_dtype_get_kind(info->operand) == GM_FLOAT && info->bits < gm_dtype_digits(info->operand);
+}
+
+/* Units of tensor cores that round the operands cut the sum off rather than round it to the nearest. */
+double gm_product_bound(const gm_bench_product *p, gm_precision precision, int cuts)
+{
+    const gm_precision_info *info = gm_precision_get(precision);
+    double operand = gm_product_rounds(precision) ? (cuts ? 2 : 1) * ldexp(1, -info->bits) : 0,
+           sum = gm_dtype_roundoff(info->accumulator);
+    double terms = (double)p->shape.k + 1;
+    return (operand > 0 ? (2 + operand) * operand + 2 * terms * sum : terms * sum) + gm_dtype_roundoff(p->result);
+}
+
+/* The rates of tensor cores for shorter operands and for integers are not in what a device tells. */
+double gm_product_limit(const gm_bench *bench, gm_precision precision, const gm_product *product)
 {
     const gm_device_info *info = &bench->job->info;
-    return arithmetic == GM_DTYPE_F64 ? info->fp64_limit : info->fp32_limit;
+    gm_dtype accumulator = gm_precision_get(precision)->accumulator;
+    return gm_product_rounds(precision) || (product && product->work.planes) ? 0
+           : accumulator == GM_DTYPE_F64                                     ? info->fp64_limit
+           : accumulator == GM_DTYPE_F32                                     ? info->fp32_limit
+                                                                             : 0;
 }
 
 int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_queue *queue), void *context, int64_t ldc,
-                     gm_dtype arithmetic, const char *what, double *max_error, double *mean_error)
+                     double bound, const char *what, double *max_error, double *mean_error)
 {
     const gm_bench *bench = p->bench;
     int64_t size = (int64_t)gm_dtype_size(p->result);
@@ -209,13 +260,12 @@ int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_que
         status = run(context, bench->queue);
     if (!status)
         status = gm_bench_sample_compare(p->bench, &p->sample, p->c, p->result, ldc, max_error, mean_error);
-    /* The bound for a sum of k rounded terms in any order, plus the rounding of C to its type. */
-    double bound = ((double)p->shape.k + 1) * gm_product_roundoff(arithmetic) + gm_product_roundoff(p->result);
     if (!status && !(*max_error <= bound))
         status = gm_fail(GM_ECHECK,
                          "bench %s: %s: %" PRId64 " x %" PRId64 " x %" PRId64
-                         ": the relative error %.2e exceeds the rounding bound %.2e",
-                         bench->test, what, p->shape.m, p->shape.n, p->shape.k, *max_error, bound);
+                         ": %s data: the relative error %.2e exceeds the rounding bound %.2e",
+                         bench->test, what, p->shape.m, p->shape.n, p->shape.k, gm_bench_kind_name(p->kind), *max_error,
+                         bound);
     return status;
 }
 
@@ -224,8 +274,12 @@ int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_que
 int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *p)
 {
     const gm_precision_info *info = gm_precision_get(precision);
-    const gm_product_query query = {precision, GM_KERNEL_AUTO, shape->m,
-                                    shape->n,  shape->k,       bench->job->info.capability};
+    const gm_product_query query = {.precision = precision,
+                                    .kernel = gm_kernel_find(bench->job->options->kernel),
+                                    .m = shape->m,
+                                    .n = shape->n,
+                                    .k = shape->k,
+                                    .capability = bench->job->info.capability};
     *p = (gm_bench_product){.bench = bench,
                             .shape = *shape,
                             .rows = shape->m,

@@ -6,14 +6,11 @@
 #include "kernels/matmul/calls.h"
 #include "src/bench/bench.h"
 
-enum { GM_PRODUCT_SHAPES = 16, GM_PRODUCT_PRECISIONS = 3 };
+enum { GM_PRODUCT_SHAPES = 16 };
 
 typedef struct gm_product_shape {
     int64_t m, n, k;
 } gm_product_shape;
-
-/* The precisions that are measured. */
-extern const gm_precision gm_product_precisions[GM_PRODUCT_PRECISIONS];
 
 /* Some rows of a product of a shape and a precision, C = A B: rows [first, first + rows) of A and C, all of B. */
 typedef struct gm_bench_product {
@@ -23,6 +20,7 @@ typedef struct gm_bench_product {
     gm_precision precision;
     const gm_product *product;
     gm_dtype type, result;   /* of the data, of C */
+    gm_bench_kind kind;      /* of the data */
     int64_t room;            /* rows that there is memory for */
     void *a, *b;             /* data: [room][lda], [k][ldb] */
     void *tiles;             /* one per thread, for a product that needs them */
@@ -38,6 +36,15 @@ typedef struct gm_bench_product {
 
 /* The shapes of --shapes: a list, separated by commas, of "1024" or "512x256x4096" (m, n, k). GM_EUSAGE. */
 int gm_product_parse(const gm_bench *bench, gm_product_shape shapes[GM_PRODUCT_SHAPES], int *count);
+
+/* The shapes of --shapes grid, of the sides that the text names ("grid:64:127:512") or else of these: all pairs of m
+ * and n, each with one k. Each pair of m and k, and of n and k, comes once as well, and all cubes. GM_EUSAGE. */
+enum { GM_GRID_SIDES = 11, GM_GRID_SHAPES = GM_GRID_SIDES * GM_GRID_SIDES };
+int gm_grid_parse(const char *text, const int64_t *sides, int side_count, gm_product_shape shapes[GM_GRID_SHAPES],
+                  int *count);
+
+/* Does the text of --shapes name a grid? */
+int gm_grid_is_named(const char *text);
 
 /* A product of all rows of a shape. Returns 0 if the device does not support the precision. */
 int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *product);
@@ -56,13 +63,26 @@ int gm_product_fill_rows(gm_bench_product *product);
 /* Computes the sample that the result is compared with: of a small product, if whole, of all its elements. */
 int gm_product_sample(gm_bench_product *product, int whole);
 
+/* Likewise whole rows, from B on the device; of a product in float64 a sample that is more accurate than that. */
+int gm_product_sample_rows(gm_bench_product *product);
+
 /* Puts the product into a queue. */
 int gm_product_run(const gm_bench_product *product, gm_queue *queue);
 
-/* Errors of the C that run(context, queue) makes in this arithmetic from zeros, in rows of ldc elements. what: of the
- * message. GM_ECHECK if they exceed the bound of rounding. */
+/* Runs it once: its work space is ready then, and the runs that follow on the same data do not make it again. */
+int gm_product_prepare(gm_bench_product *product);
+
+/* Errors of the C that run(context, queue) makes from zeros, in rows of ldc elements, beside the sample. what: of the
+ * message. GM_ECHECK if they exceed the bound. */
 int gm_product_check(const gm_bench_product *product, int (*run)(void *context, gm_queue *queue), void *context,
-                     int64_t ldc, gm_dtype arithmetic, const char *what, double *max_error, double *mean_error);
+                     int64_t ldc, double bound, const char *what, double *max_error, double *mean_error);
+
+/* The bound of the errors of its C, computed in a precision: rounded operands, a sum of k rounded terms in any order,
+ * C rounded to its type. Relative to |A| |B|. cuts: operands may be cut off in place of rounded to the nearest. */
+double gm_product_bound(const gm_bench_product *product, gm_precision precision, int cuts);
+
+/* Are the data rounded to shorter operands of this precision? */
+int gm_product_rounds(gm_precision precision);
 
 /* The side of a tile of C, in elements. */
 int64_t gm_product_tile(const gm_bench_product *product);
@@ -70,8 +90,8 @@ int64_t gm_product_tile(const gm_bench_product *product);
 /* Elements from row to row of C. */
 int64_t gm_product_ldc(const gm_bench_product *product);
 
-/* Of an arithmetic: the error of an addition; the computed limit of this rank's device, flop/s. */
-double gm_product_roundoff(gm_dtype arithmetic);
-double gm_product_limit(const gm_bench *bench, gm_dtype arithmetic);
+/* The computed limit of this rank's device for a precision, flop/s, or of one of its products (NULL: of any); 0:
+ * unknown. */
+double gm_product_limit(const gm_bench *bench, gm_precision precision, const gm_product *product);
 
 #endif

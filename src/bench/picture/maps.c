@@ -1,12 +1,21 @@
-/* Maps over two axes: a cell for each row, light where it is fast, with the ratio of its rate to its limit, or its rate
- * where a row has no limit. */
+/* Maps over two axes: a cell for each row, light where it is fast, with the ratio of its rate to that of its rival, or
+ * else to its limit, or its rate where a row has neither. A third coordinate is below the number. */
 #include "base/size.h"
 #include "src/bench/picture/picture.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CELL_WIDTH = 38, CELL_HEIGHT = 20, MARGIN = 16, WORDS = 30 /* of height: what the numbers are */ };
+enum {
+    CELL_WIDTH = 38,
+    CELL_HEIGHT = 20,
+    THIRD_HEIGHT = 12,
+    MARGIN = 16,
+    WORD_LINES = 2,
+    WORDS = 30 /* their height */
+};
+
+static const double darkest = 0.25; /* ratio to a rival */
 
 typedef enum map_axis { MAP_X, MAP_Y } map_axis;
 
@@ -55,12 +64,65 @@ static int left_of(const gm_panel *panel)
     return MARGIN + tick_width(panel, MAP_Y);
 }
 
-static int have_limits(const gm_panel *panel)
+/* What the numbers are. */
+typedef enum map_content { MAP_OF_RIVAL, MAP_OF_LIMIT, MAP_RATES } map_content;
+
+static double reference_of(const gm_bench_row *row, map_content content)
+{
+    return content == MAP_OF_RIVAL   ? row->rival_name ? row->rival : 0
+           : content == MAP_OF_LIMIT ? gm_bench_limit(row)
+                                     : 0;
+}
+
+/* That which all rows have. */
+static map_content content_of(const gm_panel *panel)
+{
+    for (map_content content = MAP_OF_RIVAL; content < MAP_RATES; content++) {
+        int with = 0;
+        for (int i = 0; i < panel->count; i++)
+            with += reference_of(panel->rows[i], content) > 0;
+        if (with == panel->count)
+            return content;
+    }
+    return MAP_RATES;
+}
+
+/* The name of the rival of all rows. */
+static const char *rival_of(const gm_panel *panel)
+{
+    const char *name = panel->rows[0]->rival_name;
+    for (int i = 0; i < panel->count && name; i++)
+        if (!panel->rows[i]->rival_name || strcmp(panel->rows[i]->rival_name, name) != 0)
+            name = NULL;
+    return name ? name : "the fastest rival";
+}
+
+static int has_third(const gm_panel *panel)
 {
     for (int i = 0; i < panel->count; i++)
-        if (gm_bench_limit(panel->rows[i]) <= 0)
+        if (panel->rows[i]->z <= 0 || !panel->rows[i]->z_name)
             return 0;
     return 1;
+}
+
+/* The lines below the titles: what the numbers are, and the axes that have no label. */
+static void words_of(const gm_panel *panel, int line, char text[GM_PICTURE_TEXT])
+{
+    const gm_bench_row *first = panel->rows[0];
+    map_content content = content_of(panel);
+    if (line > 0)
+        snprintf(text, GM_PICTURE_TEXT, "upwards: %s%s%s", first->y_name, has_third(panel) ? "; small: " : "",
+                 has_third(panel) ? first->z_name : "");
+    else if (content == MAP_OF_RIVAL)
+        snprintf(text, GM_PICTURE_TEXT, "rate / %s, white: at least as fast", rival_of(panel));
+    else
+        snprintf(text, GM_PICTURE_TEXT, "%s%s, light is fast", content == MAP_OF_LIMIT ? "rate / " : first->unit.name,
+                 content == MAP_OF_LIMIT ? first->measured > 0 ? first->measured_of : "computed limit" : "");
+}
+
+static int cell_height(const gm_panel *panel)
+{
+    return CELL_HEIGHT + (has_third(panel) ? THIRD_HEIGHT : 0);
 }
 
 static int cells_width(const gm_panel *panel)
@@ -70,14 +132,17 @@ static int cells_width(const gm_panel *panel)
 
 void gm_maps_measure(const gm_picture *picture, gm_panel *panel)
 {
-    char titles[GM_PICTURE_TITLES][GM_PICTURE_TEXT];
+    char titles[GM_PICTURE_TITLES][GM_PICTURE_TEXT], text[GM_PICTURE_TEXT];
     int width = left_of(panel) + cells_width(panel);
     gm_picture_titles(picture, panel, titles);
     for (int i = 0; i < GM_PICTURE_TITLES; i++)
         width = (int)gm_max(width, (int64_t)strlen(titles[i]) * GM_PICTURE_LETTER);
-    width = (int)gm_max(width, (int64_t)(strlen(axis_name(panel, MAP_Y)) + strlen("upwards: ")) * GM_PICTURE_LETTER);
+    for (int i = 0; i < WORD_LINES; i++) {
+        words_of(panel, i, text);
+        width = (int)gm_max(width, (int64_t)strlen(text) * GM_PICTURE_LETTER);
+    }
     panel->width = width + MARGIN;
-    panel->height = GM_PICTURE_ABOVE + WORDS + place_of(panel, MAP_Y, INFINITY) * CELL_HEIGHT + GM_PICTURE_BELOW;
+    panel->height = GM_PICTURE_ABOVE + WORDS + place_of(panel, MAP_Y, INFINITY) * cell_height(panel) + GM_PICTURE_BELOW;
 }
 
 static void put_axis(FILE *script, const gm_panel *panel, map_axis axis)
@@ -98,45 +163,57 @@ static void put_axis(FILE *script, const gm_panel *panel, map_axis axis)
     fprintf(script, ")\n");
 }
 
-/* Places, number, shade and the colour of the number. The square root tells low ratios apart. */
-static void put_cell(FILE *script, const gm_panel *panel, const gm_bench_row *row, double ratio, int is_ratio)
+/* Of a ratio to a limit the square root tells low ones apart; a rival may be slower by as much as it may be faster. */
+static int shade_of(double ratio, map_content content)
 {
-    char text[GM_PICTURE_TEXT];
-    int shade = (int)(60 + 195 * sqrt(fmin(fmax(ratio, 0), 1)));
-    if (is_ratio)
+    double part = content == MAP_OF_RIVAL ? 1 + log2(fmax(ratio, darkest)) / -log2(darkest) : sqrt(fmax(ratio, 0));
+    return (int)(60 + 195 * fmin(part, 1));
+}
+
+/* Places, number, shade, the colour of the numbers, and the third coordinate. */
+static void put_cell(FILE *script, const gm_panel *panel, const gm_bench_row *row, double ratio, map_content content)
+{
+    char text[GM_PICTURE_TEXT], third[GM_PICTURE_TEXT] = "";
+    int shade = shade_of(ratio, content);
+    if (content != MAP_RATES)
         snprintf(text, sizeof text, "%.2f", ratio);
     else
         gm_picture_number(gm_bench_in_unit(&row->unit, gm_bench_rate(row)), text);
-    fprintf(script, "%d %d \"%s\" %d %d\n", place_of(panel, MAP_X, row->x), place_of(panel, MAP_Y, row->y), text,
-            shade * 0x10101, shade < 140 ? 0xffffff : 0);
+    if (has_third(panel))
+        gm_picture_tick(row->z_name, row->z, third);
+    fprintf(script, "%d %d \"%s\" %d %d \"%s\"\n", place_of(panel, MAP_X, row->x), place_of(panel, MAP_Y, row->y), text,
+            shade * 0x10101, shade < 140 ? 0xffffff : 0, third);
 }
 
 void gm_maps_write(FILE *script, const gm_picture *picture, const gm_panel *panel)
 {
-    const gm_bench_row *first = panel->rows[0];
+    map_content content = content_of(panel);
     char text[GM_PICTURE_TEXT];
-    int is_ratio = have_limits(panel);
-    double most = 0;
+    double most = 0, raised = has_third(panel) ? 0.18 : 0;
     for (int i = 0; i < panel->count; i++)
         most = fmax(most, gm_bench_rate(panel->rows[i]));
     gm_picture_frame(script, picture, panel,
                      (int[]){left_of(panel), panel->width - left_of(panel) - cells_width(panel),
                              GM_PICTURE_ABOVE + WORDS, GM_PICTURE_BELOW});
-    snprintf(text, sizeof text, "%s%s, light is fast", is_ratio ? "rate / " : first->unit.name,
-             is_ratio ? first->measured > 0 ? first->measured_of : "computed limit" : "");
-    gm_picture_put_line(script, picture, panel, GM_PICTURE_TITLES, text);
-    snprintf(text, sizeof text, "upwards: %s", first->y_name);
-    gm_picture_put_line(script, picture, panel, GM_PICTURE_TITLES + 1, text);
+    for (int i = 0; i < WORD_LINES; i++) {
+        words_of(panel, i, text);
+        gm_picture_put_line(script, picture, panel, GM_PICTURE_TITLES + i, text);
+    }
     fprintf(script, "set xlabel ");
-    gm_picture_quote(script, first->x_name);
+    gm_picture_quote(script, panel->rows[0]->x_name);
     fputc('\n', script);
     put_axis(script, panel, MAP_X);
     put_axis(script, panel, MAP_Y);
     fprintf(script, "$cells << END\n");
     for (int i = 0; i < panel->count; i++) {
-        double rate = gm_bench_rate(panel->rows[i]), of = is_ratio ? gm_bench_limit(panel->rows[i]) : most;
-        put_cell(script, panel, panel->rows[i], of > 0 ? rate / of : 0, is_ratio);
+        double of = content == MAP_RATES ? most : reference_of(panel->rows[i], content);
+        put_cell(script, panel, panel->rows[i], of > 0 ? gm_bench_rate(panel->rows[i]) / of : 0, content);
     }
-    fprintf(script, "END\nunset key\nplot $cells using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):4 with boxxyerror "
-                    "fs solid noborder lc rgb variable, $cells using 1:2:3:5 with labels tc rgb variable\n");
+    fprintf(script,
+            "END\nunset key\nplot $cells using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):4 with boxxyerror "
+            "fs solid noborder lc rgb variable, $cells using 1:($2+%g):3:5 with labels tc rgb variable",
+            raised);
+    if (raised > 0)
+        fprintf(script, ", $cells using 1:($2-0.27):6:5 with labels font ',7' tc rgb variable");
+    fputc('\n', script);
 }

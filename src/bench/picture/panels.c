@@ -39,13 +39,28 @@ static int collide(const gm_bench_row *a, const gm_bench_row *b)
     return gm_picture_has_place(a) && a->x == b->x && a->y == b->y && gm_picture_are_of_series(a, b);
 }
 
-/* The panel of row `at`: the latest of its name, or a new one. belongs: the panels of the rows before it. */
+/* Maps have the ratio to a named rival, not the rival: is the row that of another one with the same place? */
+static int is_rival(const gm_bench *bench, const gm_bench_row *row)
+{
+    if (!is_cell(row) || row->rival > 0)
+        return 0;
+    for (int i = 0; i < bench->row_count; i++) {
+        const gm_bench_row *other = &bench->rows[i];
+        if (other->rival > 0 && other->rival_name && are_of_name(other, row) && other->x == row->x &&
+            other->y == row->y && other->cache == row->cache)
+            return 1;
+    }
+    return 0;
+}
+
+/* The panel of row `at`: the latest of its name, or a new one. belongs: the panels of the rows before it, -1 of
+ * rows that are not drawn. */
 static int panel_of(const gm_bench_row *rows, const int *belongs, int at, int count, int *is_again)
 {
     int last = -1;
     *is_again = 0;
     for (int i = at - 1; i >= 0; i--) {
-        if (!are_of_name(&rows[i], &rows[at]))
+        if (belongs[i] < 0 || !are_of_name(&rows[i], &rows[at]))
             continue;
         *is_again = 1;
         last = last < 0 ? belongs[i] : last;
@@ -82,6 +97,9 @@ int gm_picture_open(const gm_bench *bench, gm_picture *picture)
         return gm_fail(GM_EOUTPUT, "no memory for the picture");
     }
     for (int i = 0; i < bench->row_count; i++) {
+        belongs[i] = -1;
+        if (is_rival(bench, &bench->rows[i]))
+            continue;
         belongs[i] = panel_of(bench->rows, belongs, i, picture->count, &is_again);
         if (belongs[i] == picture->count)
             picture->panels[picture->count++].is_again = is_again;

@@ -66,6 +66,26 @@ static void add_map(const char *panel, double computed)
         }
 }
 
+/* Ours over the library's, by two sides of a product; the third one is told. */
+static void add_rivals(void)
+{
+    for (int m = 64; m <= 1024; m *= 4)
+        for (int n = 64; n <= 1024; n *= 4)
+            for (int is_rival = 0; is_rival < 2; is_rival++) {
+                gm_bench_row *row = add("fp32", is_rival ? "BLAS" : "fp32", gm_bench_unit_flops,
+                                        is_rival ? 4e12 : 1e10 * n);
+                row->rival = is_rival ? 0 : 4e12;
+                row->rival_name = is_rival ? NULL : "BLAS";
+                row->computed = 67e12;
+                row->x = n;
+                row->y = m;
+                row->z = 512;
+                row->x_name = "n";
+                row->y_name = "m";
+                row->z_name = "k";
+            }
+}
+
 static void add_ranks(void)
 {
     for (int i = 0; i < 3; i++) {
@@ -81,14 +101,15 @@ static void check_panels(void)
 {
     gm_picture picture;
     int good = gm_picture_open(&bench, &picture) == GM_OK;
-    tap_ok(good && picture.count == 6, "the panels: %d", picture.count);
-    if (good && picture.count == 6) {
+    tap_ok(good && picture.count == 7, "the panels: %d", picture.count);
+    if (good && picture.count == 7) {
         const gm_panel *p = picture.panels;
         tap_ok(p[0].kind == GM_PANEL_BARS && p[0].count == 5, "a ladder: bars");
         tap_ok(p[1].kind == GM_PANEL_CURVES && p[1].count == 17, "a sweep: curves, of rows in any order");
         tap_ok(p[2].kind == GM_PANEL_MAP && p[2].count == 24 && p[3].kind == GM_PANEL_MAP, "two axes: maps");
         tap_ok(p[4].count == 24 && p[4].is_again && !p[3].is_again, "the same places again: another panel");
         tap_ok(p[5].kind == GM_PANEL_BARS && p[5].count == 3, "places are not needed");
+        tap_ok(p[6].kind == GM_PANEL_MAP && p[6].count == 9, "a map of ratios to a rival, without the rival");
         tap_ok(gm_picture_axis_of(&p[0]).is_log && !gm_picture_axis_of(&p[5]).is_log,
                "a logarithmic axis where rates differ much");
     }
@@ -125,6 +146,9 @@ static void check_script(void)
     tap_ok(strstr(script, "\"stride, elements\"") && strstr(script, "first element") && strstr(script, "\"64 KiB\"") &&
                strstr(script, "'published'") && strstr(script, "'limit'") && strstr(script, "'all ranks'"),
            "axes and legends");
+    tap_ok(strstr(script, "rate / BLAS, white") && strstr(script, "upwards: m; small: k") &&
+               strstr(script, "2 0 \"2.56\" 16777215 0 \"512\"\n") && strstr(script, "0 0 \"0.16\" 3947580 16777215"),
+           "ratios to a rival: white from 1 on, dark where it is several times as fast");
     tap_ok(strstr(script, "ns (less is faster)") != NULL, "times say that less is faster");
 }
 
@@ -160,6 +184,7 @@ int main(int argc, char **argv)
     add_map("without", 0);
     add_map("without", 0);
     add_ranks();
+    add_rivals();
     check_panels();
     check_text();
     check_script();
