@@ -134,6 +134,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/op_compare.t \
 	tests/cli/op_gen.t \
 	tests/cli/op_info.t \
+	tests/cli/operands.t \
 	tests/cli/out_of_core.t \
 	tests/cli/packages.t \
 	tests/cli/output.t \

@@ -10,15 +10,24 @@
 
 static const char *const letters[GM_OPERANDS] = {"A", "B", "C0"};
 
-/* The operand as a matrix: two dimensions, or any number of them with --flatten. */
+/* The operand as a matrix: two dimensions, or any number of them with --flatten. A vector is a row of one matrix and a
+ * column of the other: it is taken as a stored row either way, whose elements are contiguous in a panel, and B's is
+ * then transposed. --transpose leaves it as it is. */
 static int matrix_of(const gm_job *job, gm_matmul_case *c, int which)
 {
     gm_dataset *d = &c->operand[which];
     char title[GM_PATH_MAX];
-    if (d->view_rank != 2 && !(job->options->flatten && d->view_rank > 0))
-        return gm_fail(GM_EINPUT, "%s: has %d dimensions, a matrix has 2%s", gm_dataset_title(d, title), d->view_rank,
-                       d->view_rank > 2 ? " (--flatten: first dimension x the rest)" : "");
+    int flattens = job->options->flatten;
+    if (which == GM_C0 ? d->view_rank > 2 && !flattens : d->view_rank == 0 || (d->view_rank > 2 && !flattens))
+        return gm_fail(GM_EINPUT, "%s: has %d dimensions, a matrix has 2 and a vector 1%s", gm_dataset_title(d, title),
+                       d->view_rank, d->view_rank > 2 ? " (--flatten: first dimension x the rest)" : "");
     gm_dataset_matrix(d, &c->stored_rows[which], &c->stored_cols[which]);
+    if (which != GM_C0 && d->view_rank == 1 && !flattens) {
+        c->is_row[which] = 1;
+        c->stored_cols[which] = c->stored_rows[which];
+        c->stored_rows[which] = 1;
+        c->transpose[which] = which == GM_B;
+    }
     if (which != GM_C0 && (d->type == GM_DTYPE_U64 || d->type == GM_DTYPE_I64))
         return gm_fail(GM_EINPUT, "%s: 64-bit integers (%s) do not fit float64, expected up to 32 bits",
                        gm_dataset_title(d, title), gm_dtype_name(d->type));
@@ -59,24 +68,65 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
     return GM_OK;
 }
 
-static int set_shape(gm_matmul_case *c)
+/* "6x4 (transposed)", "a vector of 4": the shape of A or B, for messages. text has room for GM_SHAPE_TEXT bytes.
+ * Returns text. */
+static char *shape_of(const gm_matmul_case *c, int which, char *text)
 {
-    char a[GM_PATH_MAX], b[GM_PATH_MAX];
+    long long rows = c->stored_rows[which], cols = c->stored_cols[which];
+    if (c->is_row[which])
+        snprintf(text, GM_SHAPE_TEXT, "a vector of %lld", cols);
+    else
+        snprintf(text, GM_SHAPE_TEXT, "%lldx%lld%s", rows, cols, c->transpose[which] ? " (transposed)" : "");
+    return text;
+}
+
+/* The shape of C in its file: a vector has no dimension in it. Returns the number of dimensions. */
+int gm_matmul_shape(const gm_matmul_case *c, int64_t *dims)
+{
+    int rank = 0;
+    if (!c->is_row[GM_A])
+        dims[rank++] = c->m;
+    if (!c->is_row[GM_B])
+        dims[rank++] = c->n;
+    return rank;
+}
+
+/* C0 has the shape of C, with --flatten as a matrix. */
+static int check_c0(const gm_job *job, gm_matmul_case *c)
+{
+    const gm_dataset *d = &c->operand[GM_C0];
+    int64_t dims[2];
+    int rank = gm_matmul_shape(c, dims), is_right;
+    char title[GM_PATH_MAX], has[GM_SHAPE_TEXT], wants[GM_SHAPE_TEXT];
+    if (job->options->flatten)
+        is_right = c->stored_rows[GM_C0] == c->m && c->stored_cols[GM_C0] == c->n;
+    else
+        is_right = d->view_rank == rank && memcmp(d->view, dims, (size_t)rank * sizeof *dims) == 0;
+    if (!is_right)
+        return gm_fail(GM_EINPUT, "%s is %s, expected the shape of the product, %s", gm_dataset_title(d, title),
+                       gm_shape_format(d->view_rank, d->view, has), gm_shape_format(rank, dims, wants));
+    c->stored_rows[GM_C0] = c->m;
+    c->stored_cols[GM_C0] = c->n;
+    return GM_OK;
+}
+
+static int set_shape(const gm_job *job, gm_matmul_case *c)
+{
+    char a[GM_PATH_MAX], b[GM_PATH_MAX], a_shape[GM_SHAPE_TEXT], b_shape[GM_SHAPE_TEXT];
     const int64_t *rows = c->stored_rows, *cols = c->stored_cols;
     c->m = c->transpose[GM_A] ? cols[GM_A] : rows[GM_A];
     c->k = c->transpose[GM_A] ? rows[GM_A] : cols[GM_A];
     c->n = c->transpose[GM_B] ? rows[GM_B] : cols[GM_B];
     int64_t inner = c->transpose[GM_B] ? cols[GM_B] : rows[GM_B];
     if (c->k != inner)
-        return gm_fail(GM_EINPUT, "%s is %lldx%lld%s and %s is %lldx%lld%s: the inner sizes %lld and %lld differ",
-                       gm_dataset_title(&c->operand[GM_A], a), (long long)rows[GM_A], (long long)cols[GM_A],
-                       c->transpose[GM_A] ? " (transposed)" : "", gm_dataset_title(&c->operand[GM_B], b),
-                       (long long)rows[GM_B], (long long)cols[GM_B], c->transpose[GM_B] ? " (transposed)" : "",
-                       (long long)c->k, (long long)inner);
-    if (c->has_c0 && (rows[GM_C0] != c->m || cols[GM_C0] != c->n))
-        return gm_fail(GM_EINPUT, "%s is %lldx%lld, expected the shape of the product, %lldx%lld",
-                       gm_dataset_title(&c->operand[GM_C0], a), (long long)rows[GM_C0], (long long)cols[GM_C0],
-                       (long long)c->m, (long long)c->n);
+        return gm_fail(GM_EINPUT, "%s is %s and %s is %s: the inner sizes %lld and %lld differ",
+                       gm_dataset_title(&c->operand[GM_A], a), shape_of(c, GM_A, a_shape),
+                       gm_dataset_title(&c->operand[GM_B], b), shape_of(c, GM_B, b_shape), (long long)c->k,
+                       (long long)inner);
+    c->is_row[GM_C0] = c->is_row[GM_A] && !c->is_row[GM_B];
+    int status = c->has_c0 ? check_c0(job, c) : GM_OK;
+    if (status)
+        return status;
     int64_t elements;
     if (gm_mul(c->m, c->n, &elements) || gm_mul(elements, 8, &elements))
         return gm_fail(GM_EUSAGE, "a product of %lldx%lld does not fit 64-bit sizes", (long long)c->m, (long long)c->n);
@@ -164,6 +214,6 @@ int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)
         return gm_fail(GM_EUSAGE, "--beta %g needs C0: --add FILE:DATASET", o->beta);
     int status = describe_operands(job, c);
     if (!status)
-        status = set_shape(c);
+        status = set_shape(job, c);
     return status ? status : set_types(o, c);
 }

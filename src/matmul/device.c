@@ -8,25 +8,6 @@ static const gm_device_ops *ops_of(const gm_matmul *p)
     return p->job->ops;
 }
 
-/* --- I/O threads --- */
-
-static int read_piece(void *context, const gm_piece *piece, gm_range part, void *to)
-{
-    gm_matmul *p = context;
-    int matrix = piece->kind == GM_PIECE_FINISH ? GM_C0 : piece->matrix;
-    int64_t size = (int64_t)gm_dtype_size(p->c->operand[matrix].type);
-    return gm_reader_read_part(p->reader[matrix], piece->row, piece->col, piece->cols, part.begin / size,
-                               gm_range_length(part) / size, to);
-}
-
-static int write_piece(void *context, const gm_piece *piece, gm_range all, const void *out)
-{
-    (void)all;
-    gm_matmul *p = context;
-    return gm_output_write(p->output, 0, piece->row, piece->rows, piece->col, piece->cols, out,
-                           (size_t)piece->cols * gm_dtype_size(p->c->result));
-}
-
 /* --- Who waits for whom between the queues --- */
 
 static int await(void *context, const gm_piece *piece, unsigned stage, gm_queue *queue)
@@ -268,12 +249,12 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
 {
     *program = (gm_program){.context = p,
                             .next = gm_matmul_next,
-                            .read = read_piece,
+                            .read = gm_matmul_read,
                             .await = await,
                             .to_device = to_device,
                             .compute = compute,
                             .from_device = from_device,
-                            .write = write_piece,
+                            .write = gm_matmul_write,
                             .done = done};
     if (gm_matmul_plan_chains(&p->plan) && !p->part.idle) {
         gm_matmul_chain_begin(p);

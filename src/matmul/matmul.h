@@ -2,6 +2,7 @@
  *
  *   op.c       the operation: its plan, output and report
  *   case.c     the command line: operands, shapes, types
+ *   file.c     operands and C as they lie in their files
  *   plan.c     grid, blocks, steps, memory
  *   part.c     the part of a rank
  *   cost.c     the seconds that a grid takes
@@ -33,8 +34,9 @@ enum { GM_A, GM_B, GM_C0, GM_OPERANDS };
 typedef struct gm_matmul_case {
     gm_dataset operand[GM_OPERANDS];
     int64_t stored_rows[GM_OPERANDS], stored_cols[GM_OPERANDS]; /* as they lie in the file */
-    int transpose[2];                                           /* of A, of B */
-    int shared;                                                 /* A and B are the same elements of the same dataset */
+    int is_row[GM_OPERANDS]; /* a vector that is taken as one stored row; C0: and C, which are then 1 x n */
+    int transpose[2];        /* of A, of B */
+    int shared;              /* A and B are the same elements of the same dataset */
     int has_c0;
     double alpha, beta;
     gm_precision precision;
@@ -51,8 +53,24 @@ int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
 /* The product of the device of the job for the case; NULL: there is none. The same on all ranks. */
 const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *problem);
 
-/* Has the device of the job one? GM_EUSAGE. */
+/* The shape of C in its file, at most two dimensions. Returns their number: 0 is a scalar. */
+int gm_matmul_shape(const gm_matmul_case *problem, int64_t *dims);
+
+/* Has the device of the job a product for the case? GM_EUSAGE. */
 int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *problem);
+
+/* --- Files: rectangles of what is stored_rows x stored_cols, and of C --- */
+
+/* Stored rows, columns of an operand that are best read together (gm_dataset_row_unit). */
+int64_t gm_matmul_row_unit(const gm_matmul_case *problem, int operand);
+int64_t gm_matmul_col_unit(const gm_matmul_case *problem, int operand);
+
+/* The rows of C that are best written together (gm_output_row_unit). */
+int64_t gm_matmul_result_unit(const gm_matmul_case *problem, const gm_output *output);
+
+/* gm_program.read and write of the product; context is the gm_matmul. */
+int gm_matmul_read(void *context, const gm_piece *piece, gm_range part, void *to);
+int gm_matmul_write(void *context, const gm_piece *piece, gm_range part, const void *from);
 
 /* --- The check: vectors of a block, all float64, in one allocation. --- */
 

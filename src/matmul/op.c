@@ -63,7 +63,7 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
         .verifies = c->verify,
         .by_rows = {!c->transpose[GM_A], c->transpose[GM_B]},
-        .row_unit = {gm_dataset_row_unit(&c->operand[GM_A]), gm_dataset_row_unit(&c->operand[GM_B])},
+        .row_unit = {gm_matmul_row_unit(c, GM_A), gm_matmul_row_unit(c, GM_B)},
         .panels = panels_of(job->options->panels),
         .ranks = job->ranks->size,
     };
@@ -73,9 +73,10 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
 static int describe(gm_run *run)
 {
     gm_matmul_case *c = run->c;
+    int64_t dims[2];
     int status = gm_matmul_describe(run->job, c);
     run->shape.inputs = c->has_c0 ? GM_OPERANDS : GM_C0;
-    return status ? status : gm_run_describe_output(run, "/C", c->result, 2, (int64_t[]){c->m, c->n});
+    return status ? status : gm_run_describe_output(run, "/C", c->result, gm_matmul_shape(c, dims), dims);
 }
 
 static int suit(gm_run *run)

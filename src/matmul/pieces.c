@@ -69,8 +69,8 @@ static void set_load(gm_matmul *p, int matrix)
         *(outer_is_row ? &c->strips.at_row : &c->strips.at_col) = s.outer0 - outer0;
         *(outer_is_row ? &c->strips.at_col : &c->strips.at_row) = s.k0 - gm_matmul_k(p, p->part.leaf0);
     }
-    const gm_dataset *d = &product->operand[matrix];
-    gm_strips_align(&c->strips, gm_dataset_row_unit(d), gm_dataset_col_unit(d), element, p->plan.piece);
+    gm_strips_align(&c->strips, gm_matmul_row_unit(product, matrix), gm_matmul_col_unit(product, matrix), element,
+                    p->plan.piece);
 }
 
 /* A piece about the whole block. */
@@ -293,7 +293,7 @@ static int at_band(gm_matmul *p, gm_piece *piece)
     if (c->band > 0) {
         int64_t element = (int64_t)gm_dtype_size(p->c->result);
         set_band(p, c->band - 1, element, p->plan.piece);
-        gm_strips_align(&c->strips, gm_output_row_unit(p->output, 0), c->block.cols, element,
+        gm_strips_align(&c->strips, gm_matmul_result_unit(p->c, p->output), c->block.cols, element,
                         p->plan.piece); /* rows stay whole */
     } else {
         c->strips.row = c->strips.row1;

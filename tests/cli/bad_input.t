@@ -156,7 +156,7 @@ CASES = [
     # Shapes.
     ("no dataspace", 3, r"good\.h5:/null.*null", "matmul good.h5:/null good.h5:/B"),
     ("a stack without --flatten", 3, r"good\.h5:/stack.*3.*--flatten", "matmul good.h5:/stack good.h5:/B"),
-    ("a vector", 3, r"good\.h5:/vector", "matmul good.h5:/vector good.h5:/B"),
+    ("a vector of another length", 3, r"good\.h5:/vector is a vector of 4 and good\.h5:/A is 6x4", "matmul good.h5:/vector good.h5:/A"),
     ("a scalar", 3, r"good\.h5:/scalar", "matmul good.h5:/scalar good.h5:/B"),
     ("inner sizes that differ", 3, r"good\.h5:/A.*4.*6", "matmul good.h5:/A good.h5:/A"),
     ("inner sizes that differ after --transpose", 3, r"6.*4", "matmul good.h5 --transpose a"),
