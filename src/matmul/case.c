@@ -28,9 +28,6 @@ static int matrix_of(const gm_job *job, gm_matmul_case *c, int which)
         c->stored_rows[which] = 1;
         c->transpose[which] = which == GM_B;
     }
-    if (which != GM_C0 && (d->type == GM_DTYPE_U64 || d->type == GM_DTYPE_I64))
-        return gm_fail(GM_EINPUT, "%s: 64-bit integers (%s) do not fit float64, expected up to 32 bits",
-                       gm_dataset_title(d, title), gm_dtype_name(d->type));
     return GM_OK;
 }
 
@@ -177,6 +174,23 @@ int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c)
                    *list ? list : "none");
 }
 
+/* Does the type hold integers that float64 does not? */
+static int is_beyond_float64(gm_dtype type)
+{
+    return gm_dtype_get_kind(type) != GM_FLOAT && gm_dtype_digits(type) > gm_dtype_digits(GM_DTYPE_F64);
+}
+
+/* 64-bit integers are checked where they go to float64, as nobody has asked for a rounding there. */
+static void set_checks(gm_matmul_case *c, gm_dtype operand)
+{
+    for (int i = GM_A; i <= (c->has_c0 ? GM_C0 : GM_B); i++) {
+        c->is_checked[i] = is_beyond_float64(c->operand[i].type) && (operand == GM_DTYPE_F64 || i == GM_C0);
+        if (c->is_checked[i])
+            gm_note("%s (%s) is taken as float64: an integer beyond 2^53 is an error", letters[i],
+                    gm_dtype_name(c->operand[i].type));
+    }
+}
+
 static int set_types(const gm_options *o, gm_matmul_case *c)
 {
     char title[GM_PATH_MAX], list[GM_MESSAGE_MAX];
@@ -191,10 +205,11 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
         if (!fits && c->precision == GM_PRECISION_EXACT)
             return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s",
                            gm_dataset_title(&c->operand[i], title), gm_dtype_name(c->operand[i].type));
-        if (!fits)
+        if (!fits && how->operand != GM_DTYPE_F64)
             gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[i],
                     gm_dtype_name(c->operand[i].type), how->bits, how->name);
     }
+    set_checks(c, how->operand);
     c->result = o->type ? gm_dtype_find(o->type) : how->result;
     if (o->type && (c->result == GM_DTYPES || gm_dtype_get_kind(c->result) != GM_FLOAT))
         return gm_fail(GM_EUSAGE, "--type '%s': expected %s for C", o->type, gm_dtype_list(GM_FLOAT, list));

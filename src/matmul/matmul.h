@@ -34,9 +34,10 @@ enum { GM_A, GM_B, GM_C0, GM_OPERANDS };
 typedef struct gm_matmul_case {
     gm_dataset operand[GM_OPERANDS];
     int64_t stored_rows[GM_OPERANDS], stored_cols[GM_OPERANDS]; /* as they lie in the file */
-    int is_row[GM_OPERANDS]; /* a vector that is taken as one stored row; C0: and C, which are then 1 x n */
-    int transpose[2];        /* of A, of B */
-    int shared;              /* A and B are the same elements of the same dataset */
+    int is_row[GM_OPERANDS];     /* a vector that is taken as one stored row; C0: and C, which are then 1 x n */
+    int is_checked[GM_OPERANDS]; /* 64-bit integers, of which those beyond 2^53 are an error */
+    int transpose[2];            /* of A, of B */
+    int shared;                  /* A and B are the same elements of the same dataset */
     int has_c0;
     double alpha, beta;
     gm_precision precision;

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Operands of products that are not two matrices of rows: vectors; against NumPy, for several ranks and pieces, with the same bits."""
+"""Operands of products that are not two matrices of floats: vectors, 64-bit integers; against NumPy, for several ranks and pieces, with the same bits."""
 import itertools
 
 import gm
@@ -77,6 +77,43 @@ def vector_bits():
         same_bits(f"{precision}: vector by vector", f"r.h5:/x r.h5:/x --precision {precision}")
 
 
+LIMIT = 2**53
+
+
+def wide_integers():
+    """Of 64 bits: exact up to 2^53, refused beyond, where it is."""
+    a, b = rng.integers(-1000, 1000, (90, 70)), rng.integers(0, 1000, (70, 50))
+    a[3, 5], a[80, 0], b[69, 49] = LIMIT, -LIMIT, LIMIT
+    signs = np.eye(70, 50, dtype="i1") # of sums beyond 2^53 some are rounded
+    for kind, storage in (("contiguous", {}), ("big-endian", dict(dtype=">i8")), ("chunked", dict(chunks=(7, 9), compression="gzip"))):
+        gm.write("i.h5", storage=storage, A=a)
+        gm.write("s.h5", signs=signs, one=np.eye(90)[:, :70], C=np.full((90, 50), LIMIT))
+        product(f"i64, {kind}", a @ signs, "i.h5:/A s.h5:/signs", "f8")
+    gm.write("u.h5", B=b.astype("u8"), x=b[:, 3].astype("u8"), u=b.astype(">u8"))
+    product("u64", np.eye(90)[:, :70] @ b.astype("f8"), "s.h5:/one u.h5:/B", "f8")
+    product("u64, big-endian", np.eye(90)[:, :70] @ b.astype("f8"), "s.h5:/one u.h5:/u", "f8")
+    product("a vector of u64", np.eye(90)[:, :70] @ b[:, 3], "s.h5:/one u.h5:/x", "f8")
+    product("--add of i64", np.full((90, 50), LIMIT), "s.h5:/one u.h5:/B --alpha 0 --add s.h5:/C")
+    c, ran = made("i.h5:/A s.h5:/signs")
+    gm.ok(ran.code == 0 and "A (i64) is taken as float64: an integer beyond 2^53 is an error" in ran.err, f"{device}: a note says so", ran)
+    a[3, 5], a[80, 3] = LIMIT + 1, -LIMIT - 1
+    bad = b.astype("u8")
+    bad[69, 48] = 2**64 - 1
+    gm.write("i.h5", A=a, part=a[:50], C=np.full((90, 50), -2**63), stack=a.reshape(9, 10, 70))
+    gm.write("u.h5", B=bad, x=bad[:, 48], u=bad.astype(">u8"))
+    refused("i64 beyond 2^53", 3, r"i\.h5:/part: element \(3, 5\) is 9007199254740993,", "i.h5:/part s.h5:/signs")
+    refused("i64 beyond 2^53 in a selection", 3, r"element \(20, 1\) is -9007199254740993,", ["i.h5:/A[60:,2:]", "s.h5:/signs[2:]"])
+    refused("i64 beyond 2^53 in a stack", 3, r"stack\[0:1\]: element \(0, 3, 5\) is 9007199254740993,", "i.h5:/stack[0:1] i.h5:/stack[0:1] --flatten --transpose b")
+    refused("u64 beyond 2^53", 3, r"u\.h5:/B: element \(69, 48\) is 18446744073709551615,", "s.h5:/one u.h5:/B")
+    refused("big-endian u64 beyond 2^53", 3, r"u\.h5:/u: element \(69, 48\) is 18446744073709551615,", "s.h5:/one u.h5:/u")
+    refused("a vector of u64 beyond 2^53", 3, r"u\.h5:/x: element \(69\) is 18446744073709551615,", "s.h5:/one u.h5:/x")
+    refused("C0 beyond 2^53", 3, r"i\.h5:/C: element \(\d+, \d+\) is -9223372036854775808,", "s.h5:/one s.h5:/signs --add i.h5:/C")
+    refused("--precision exact of 64-bit integers", 2, "exact", "i.h5 --precision exact s.h5:/signs")
+    product("an element beyond 2^53 that is not selected", a[4:80] @ signs, ["i.h5:/A[4:80]", "s.h5:/signs"])
+    c, ran = made("i.h5:/A s.h5:/signs --precision fp32")
+    gm.ok(ran.code == 0 and "A (i64) is rounded to float32" in ran.err and c.dtype == "f4", f"{device}: --precision fp32 rounds, and says so", ran)
+
+
 for device in gm.devices():
-    gm.together([vectors, vector_bits])
+    gm.together([vectors, vector_bits, wide_integers])
 gm.done()
