@@ -68,7 +68,7 @@ static void report_inputs(gm_run *run)
 {
     json_t *inputs = run->job->report.inputs = json_array();
     for (int i = 0; i < run->shape.inputs; i++)
-        json_array_append_new(inputs, gm_report_dataset(&run->input[i]));
+        json_array_append_new(inputs, gm_report_dataset(&run->input[run->shape.swapped && i < 2 ? 1 - i : i]));
 }
 
 static int check_report(const gm_run *run)

@@ -39,7 +39,8 @@ int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int ran
         record->sync = !o->no_sync;
     }
     if (!record->file[0] || o->output)
-        status = gm_result_name(run->job, run->shape.inputs ? run->input[0].file : "", record->file, wanted);
+        status = gm_result_name(run->job, run->shape.inputs ? run->input[run->shape.swapped].file : "", record->file,
+                                wanted);
     if (several)
         cut_slashes(wanted);
     int length = snprintf(d->name, sizeof d->name, "%s%s", several || !*wanted ? wanted : "",

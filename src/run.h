@@ -27,6 +27,7 @@ typedef struct gm_map {
 /* The same on all ranks, like the case. */
 typedef struct gm_run_shape {
     int inputs;  /* datasets */
+    int swapped; /* the first two inputs are the second and the first one of the command line */
     int outputs; /* datasets of the output; 0: there is none */
     gm_map map;
 } gm_run_shape;

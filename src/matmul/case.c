@@ -37,6 +37,13 @@ static int same_elements(const gm_dataset *a, const gm_dataset *b)
            memcmp(&a->selection, &b->selection, sizeof a->selection) == 0;
 }
 
+/* Where an operand of the command line goes. A column-major program reads each dataset, and C, as the transpose of what
+ * the file says: C = A B is C' = B' A' in the file, so A and B change places and nothing is transposed. */
+static int place_of(const gm_matmul_case *c, int which)
+{
+    return c->is_column && which != GM_C0 ? GM_B - which : which;
+}
+
 static int describe_operands(const gm_job *job, gm_matmul_case *c)
 {
     const gm_options *o = job->options;
@@ -55,9 +62,9 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
             return status;
     }
     for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++) {
-        int status = gm_describe(text[i], preferred[i], &c->operand[i]);
+        int place = place_of(c, i), status = gm_describe(text[i], preferred[i], &c->operand[place]);
         if (!status)
-            status = matrix_of(job, c, i);
+            status = matrix_of(job, c, place);
         if (status)
             return status;
     }
@@ -186,7 +193,7 @@ static void set_checks(gm_matmul_case *c, gm_dtype operand)
     for (int i = GM_A; i <= (c->has_c0 ? GM_C0 : GM_B); i++) {
         c->is_checked[i] = is_beyond_float64(c->operand[i].type) && (operand == GM_DTYPE_F64 || i == GM_C0);
         if (c->is_checked[i])
-            gm_note("%s (%s) is taken as float64: an integer beyond 2^53 is an error", letters[i],
+            gm_note("%s (%s) is taken as float64: an integer beyond 2^53 is an error", letters[place_of(c, i)],
                     gm_dtype_name(c->operand[i].type));
     }
 }
@@ -206,7 +213,7 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
             return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s",
                            gm_dataset_title(&c->operand[i], title), gm_dtype_name(c->operand[i].type));
         if (!fits && how->operand != GM_DTYPE_F64)
-            gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[i],
+            gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[place_of(c, i)],
                     gm_dtype_name(c->operand[i].type), how->bits, how->name);
     }
     set_checks(c, how->operand);
@@ -219,8 +226,9 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
 int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)
 {
     const gm_options *o = job->options;
-    c->transpose[GM_A] = o->transpose && strchr(o->transpose, 'a');
-    c->transpose[GM_B] = o->transpose && strchr(o->transpose, 'b');
+    c->is_column = strcmp(o->order, "column") == 0;
+    c->transpose[place_of(c, GM_A)] = o->transpose && strchr(o->transpose, 'a');
+    c->transpose[place_of(c, GM_B)] = o->transpose && strchr(o->transpose, 'b');
     c->alpha = o->alpha;
     c->beta = o->add && !gm_options_given(o, "beta") ? 1 : o->beta;
     c->has_c0 = c->beta != 0;

@@ -37,6 +37,7 @@ typedef struct gm_matmul_case {
     int is_row[GM_OPERANDS];     /* a vector that is taken as one stored row; C0: and C, which are then 1 x n */
     int is_checked[GM_OPERANDS]; /* 64-bit integers, of which those beyond 2^53 are an error */
     int transpose[2];            /* of A, of B */
+    int is_column;               /* --order column: operand[GM_A] is the B of the command line, operand[GM_B] its A */
     int shared;                  /* A and B are the same elements of the same dataset */
     int has_c0;
     double alpha, beta;

@@ -76,6 +76,7 @@ static int describe(gm_run *run)
     int64_t dims[2];
     int status = gm_matmul_describe(run->job, c);
     run->shape.inputs = c->has_c0 ? GM_OPERANDS : GM_C0;
+    run->shape.swapped = c->is_column;
     return status ? status : gm_run_describe_output(run, "/C", c->result, gm_matmul_shape(c, dims), dims);
 }
 
@@ -124,8 +125,12 @@ static void print_plan(const gm_run *run)
     const gm_matmul_case *c = run->c;
     const gm_matmul *own = run->own;
     const gm_matmul_plan *p = &own->plan;
-    printf("product         %lld x %lld x %lld (m, n, k), %s, C is %s\n", (long long)c->m, (long long)c->n,
-           (long long)c->k, gm_precision_get(c->precision)->name, gm_dtype_name(c->result));
+    printf("product         %lld x %lld x %lld (m, n, k), %s, C is %s\n", (long long)(c->is_column ? c->n : c->m),
+           (long long)(c->is_column ? c->m : c->n), (long long)c->k, gm_precision_get(c->precision)->name,
+           gm_dtype_name(c->result));
+    if (c->is_column)
+        printf("order           column: the transpose of C in the file, %lld x %lld\n", (long long)c->m,
+               (long long)c->n);
     printf("kernel          %s on %s\n", own->product->kernel, run->job->info.name);
     printf("grid            %lldx%lldx%lld of %d ranks\n", (long long)p->grid[0], (long long)p->grid[1],
            (long long)p->grid[2], run->job->ranks->size);

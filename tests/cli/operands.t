@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Operands of products that are not two matrices of floats: vectors, 64-bit integers; against NumPy, for several ranks and pieces, with the same bits."""
+"""Operands of products that are not two matrices of floats: vectors, 64-bit integers, files of
+column-major programs; against NumPy, for several ranks and pieces, with the same bits."""
 import itertools
 
 import gm
@@ -77,6 +78,41 @@ def vector_bits():
         same_bits(f"{precision}: vector by vector", f"r.h5:/x r.h5:/x --precision {precision}")
 
 
+def column_major():
+    """Of files that a column-major program wrote: it sees the transpose of each dataset, and of C."""
+    a, b, c0 = gm.integers(rng, (70, 310)), gm.integers(rng, (310, 50)), gm.integers(rng, (70, 50))
+    x, y, s = gm.integers(rng, 310), gm.integers(rng, 70), gm.integers(rng, (5, 6, 7))
+    gm.write("f.h5", A=a.T, B=b.T, C=c0.T, At=a, Bt=b, x=x, y=y, S=s, i=a.T.astype("i8"))
+    gm.write("other.h5", B=b.T)
+    for which in ("", "a", "b", "ab"):
+        one, two = "At" if "a" in which else "A", "Bt" if "b" in which else "B"
+        product(f"--order column, --transpose {which or 'not given'}", (a @ b).T,
+                f"f.h5:/{one} f.h5:/{two} --order column" + (f" --transpose {which}" if which else ""), "f8")
+    product("--order column: /A and /B of one file", (a @ b).T, "f.h5 --order column")
+    product("--order column --add", (a @ b + c0).T, "f.h5 --order column --add f.h5:/C")
+    product("--order column: vector by matrix", x @ b, "f.h5:/x f.h5:/B --order column")
+    product("--order column: matrix by vector", a @ x, "f.h5:/A f.h5:/x --order column")
+    product("--order column: vector by transposed matrix", x @ a.T, "f.h5:/x f.h5:/A --order column --transpose b")
+    product("--order column: vector by vector", x @ x, "f.h5:/x f.h5:/x --order column")
+    product("--order column --flatten", (s.reshape(5, -1).T @ s.reshape(5, -1)).T, "f.h5:/S f.h5:/S --order column --flatten --transpose b")
+    product("--order row is the default", a @ b, "f.h5:/At f.h5:/Bt --order row")
+    product("--order column of a selection", (a[5:20] @ b).T, ["f.h5:/A[:,5:20]", "f.h5:/B", "--order", "column"])
+    refused("--order column: inner sizes differ", 3, r"f\.h5:/A is 310x70 and f\.h5:/B is 50x310 \(transposed\)|f\.h5:/B is 50x310 \(tr.*f\.h5:/A is 310x70",
+            "f.h5 --order column --transpose b")
+    c, ran = made("f.h5:/i other.h5 --order column")
+    gm.ok(ran.code == 0 and "A (i64) is taken" in ran.err, f"{device}: --order column: a note names A", ran)
+    with h5py.File("c.h5", "r") as f:
+        gm.ok(str(f["C"].attrs["inputs"]) == "f.h5:/i, other.h5:/B", f"{device}: --order column: inputs are in the order given", f["C"].attrs["inputs"])
+    ran = gm.run(f"matmul f.h5:/A other.h5 --order column --device {device}")
+    gm.ok(ran.code == 0 and np.array_equal(gm.read("f.matmul.h5"), (a @ b).T), f"{device}: --order column: the default output is beside A", ran)
+    ran = gm.run(f"matmul f.h5 --order column --plan --device {device}")
+    gm.ok("70 x 50 x 310 (m, n, k)" in ran.out and "transpose of C in the file, 50 x 70" in ran.out, f"{device}: --order column --plan", ran)
+    gm.write("f.h5", A=rng.standard_normal((310, 70)), B=rng.standard_normal((50, 310)))
+    c, ran = made("f.h5 --order column")
+    d, ran = made("f.h5:/B f.h5:/A")
+    gm.ok(c is not None and c.tobytes() == d.tobytes(), f"{device}: --order column has the bits of B by A", ran)
+
+
 LIMIT = 2**53
 
 
@@ -115,5 +151,5 @@ def wide_integers():
 
 
 for device in gm.devices():
-    gm.together([vectors, vector_bits, wide_integers])
+    gm.together([vectors, vector_bits, wide_integers, column_major])
 gm.done()
