@@ -239,7 +239,8 @@ static const gm_product products[] = {
      .wants_tiles = 1,
      .kernel = GM_BLAS "-dgemm",
      .run = run_fp64,
-     .error.addition = 0x1p-53},
+     .error.addition = 0x1p-53,
+     .batches = 1},
     {.precision = GM_PRECISION_FP32,
      .family = GM_KERNEL_BLAS,
      .operand = GM_DTYPE_F32,
@@ -249,7 +250,8 @@ static const gm_product products[] = {
      .wants_tiles = 1,
      .kernel = GM_BLAS "-sgemm",
      .run = run_fp32,
-     .error.addition = 0x1p-24},
+     .error.addition = 0x1p-24,
+     .batches = 1},
     {.precision = GM_PRECISION_EXACT,
      .family = GM_KERNEL_BLAS,
      .operand = GM_DTYPE_F64,
@@ -259,7 +261,8 @@ static const gm_product products[] = {
      .wants_tiles = 1,
      .kernel = GM_BLAS "-dgemm",
      .run = run_fp64,
-     .error.addition = 0x1p-53},
+     .error.addition = 0x1p-53,
+     .batches = 1},
 };
 
 static const gm_product *cpu_product(gm_device *device, int index)

@@ -21,6 +21,9 @@
 extern "C" {
 #endif
 
+/* Products, or matrices of a probe, in a call: a grid of CUDA has no more blocks along y. */
+enum { GM_BATCH_MOST = 65535 };
+
 /* acc = (accumulate ? acc : 0) folded with the partial products of op(A) op(B), leaf after leaf in the order of k:
  * acc += leaf_0; acc += leaf_1; ... Each leaf is summed for itself, in an order that depends on nothing but the leaf;
  * each fold is one rounded addition in the accumulator's type. So the bits of an element do not depend on how many
@@ -42,6 +45,11 @@ typedef struct gm_product_call {
     void *work[2];      /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
     int ready[2];       /* work holds what the last call made of the same panel, of the same size */
     double *schemes;    /* [GM_SCHEMES] in device memory: units times k by each scheme are added to it; NULL */
+    /* A batch: products of one shape, whose operands and results lie apart by these elements (0: an operand is the same
+     * for all of them). Each has the bits that it has alone. 0 products are 1; more only if the product `batches`. */
+    int64_t batch;
+    int64_t next_a, next_b; /* multiples of 16 bytes, as lda is */
+    int64_t next_acc;
 } gm_product_call;
 
 /* The error of an element of a leaf, relative to (|A| |B|): of each operand, and of each addition to a sum of up to
@@ -67,6 +75,7 @@ typedef struct gm_product {
     double speed; /* flop/s, as a part of the device's limit for the accumulator's type; 0: as the first product */
     int64_t least_work; /* m n k from which it is the faster one */
     int64_t least_k;
+    int batches; /* run takes call.batch */
 } gm_product;
 
 /* The product that is asked for. Sizes of 0: of any. */
@@ -145,6 +154,10 @@ typedef struct gm_probe_call {
     const double *p, *q; /* device memory, as all of these */
     double *r, *r_abs, *r_sq;
     double *s, *s_abs, *s_sq;
+    /* A batch of matrices of one shape, each with vectors of its own; 0 is 1. */
+    int64_t batch;
+    size_t next_m;                          /* bytes from one to the next */
+    int64_t next_p, next_q, next_r, next_s; /* elements; the three outputs of r, and of s, lie apart by the same */
 } gm_probe_call;
 
 /* The products are no entries of the table: gm_device_ops.product lists them. */

@@ -1,5 +1,6 @@
 /* Products on the processor: a tile of C and a leaf of k make ONE single-threaded BLAS call, so neither the number of
- * threads nor the block of C that a rank holds has a say in the bits; the threads share out the tiles. */
+ * threads nor the block of C that a rank holds has a say in the bits; the threads share out the tiles, of all products
+ * of a batch. */
 #include <inttypes.h>
 #include <omp.h>
 #include <string.h>
@@ -60,6 +61,16 @@ static int is_wanted(int *stopped)
     return !now;
 }
 
+/* The product number `index` of a batch, alone. */
+static gm_product_call product_of(const real *real, const gm_product_call *call, int64_t index)
+{
+    gm_product_call one = *call;
+    one.a = element(real, call->a, call->next_a, index, 0);
+    one.b = element(real, call->b, call->next_b, index, 0);
+    one.acc = (char *)call->acc + (size_t)(index * call->next_acc) * real->size;
+    return one;
+}
+
 /* Tile (i0, j0) of C, all its leaves; buffer: a tile of this thread. */
 static void make_tile(const real *real, const gm_product_call *call, int64_t i0, int64_t j0, void *buffer, int *stopped)
 {
@@ -100,6 +111,7 @@ static int matmul(const real *real, int threads, const gm_product_call *call)
                        call->lda, call->ldb, call->ldacc);
     }
     int64_t across = gm_ceil_div(call->n, call->tile), tiles = across * gm_ceil_div(call->m, call->tile);
+    int64_t batch = gm_max(call->batch, 1);
     int stopped = 0;
     threads = (int)gm_min(threads, call->tile_count);
 #pragma omp parallel num_threads(threads)
@@ -107,8 +119,11 @@ static int matmul(const real *real, int threads, const gm_product_call *call)
         gm_blas_alone();
         char *buffer = (char *)call->tiles + (size_t)(omp_get_thread_num() * call->tile * call->tile) * real->size;
 #pragma omp for schedule(dynamic)
-        for (int64_t tile = 0; tile < tiles; tile++)
-            make_tile(real, call, tile / across * call->tile, tile % across * call->tile, buffer, &stopped);
+        for (int64_t at = 0; at < batch * tiles; at++) {
+            gm_product_call one = product_of(real, call, at / tiles);
+            int64_t tile = at % tiles;
+            make_tile(real, &one, tile / across * call->tile, tile % across * call->tile, buffer, &stopped);
+        }
     }
     return stopped ? gm_stop_status() : GM_OK; /* after a signal the rest of the product was left out */
 }

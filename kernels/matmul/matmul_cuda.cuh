@@ -6,6 +6,22 @@
 
 #include "kernels/matmul/calls.h"
 
+/* A call as the kernels get it. They have it in registers and constants as long as it has 128 bytes or less; of a
+ * longer parameter the compiler keeps a copy in local memory, and spills. */
+typedef struct kernel_call {
+    int64_t m, n, k;
+    const void *a;
+    int64_t lda;
+    const void *b;
+    int64_t ldb;
+    void *acc;
+    int64_t ldacc, leaf;
+    int64_t next_a, next_b, next_acc;
+    int accumulate;
+} kernel_call;
+
+static_assert(sizeof(kernel_call) <= 128, "a parameter that stays out of local memory");
+
 /* Rows of tiles that neighbouring blocks share, so that the panels of all blocks in flight stay in the L2 cache. */
 enum { BAND = 12 };
 
@@ -51,7 +67,7 @@ static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t 
 }
 
 /* The tile of this block, as its first row and column: down a band of tile rows, then to the next column. */
-static __device__ __forceinline__ void find_tile(const gm_product_call &call, int tile_m, int tile_n, int64_t *row,
+static __device__ __forceinline__ void find_tile(const kernel_call &call, int tile_m, int tile_n, int64_t *row,
                                                  int64_t *col)
 {
     uint32_t tiles_m = (uint32_t)divide_up(call.m, tile_m), tiles_n = (uint32_t)divide_up(call.n, tile_n);
@@ -101,30 +117,52 @@ static __device__ __forceinline__ void fold_narrow(T *c, int64_t left, bool add,
 }
 
 /* Whether the rows of acc lie at multiples of 16 bytes. */
-static __device__ __forceinline__ bool fold_aligned(const gm_product_call &call, size_t size)
+template <bool BATCH>
+static __device__ __forceinline__ bool fold_aligned(const kernel_call &call, size_t size)
 {
-    return (((uintptr_t)call.acc | (uintptr_t)call.ldacc * size) & 15) == 0;
+    return (((uintptr_t)call.acc | (uintptr_t)(BATCH ? call.ldacc | call.next_acc : call.ldacc) * size) & 15) == 0;
 }
 
-/* Launches one of four kernels, [transpose_a][transpose_b], on tiles of tile_m x tile_n, with shared bytes of shared
- * memory. */
-typedef void product_kernel(const gm_product_call call);
+/* Of the product of this block in a batch, blockIdx.y: A or B, which lie `next` elements apart, or acc. The kernels are
+ * compiled without a batch too: their registers are scarce. */
+template <bool BATCH, typename T>
+static __device__ __forceinline__ const void *operand_of(const void *first, int64_t next)
+{
+    return BATCH ? (const T *)first + blockIdx.y * next : first;
+}
 
-static int launch_product(product_kernel *const (&kernels)[2][2], int tile_m, int tile_n, int threads, int shared,
+template <bool BATCH, typename T>
+static __device__ __forceinline__ T *acc_of(const kernel_call &call)
+{
+    return BATCH ? (T *)call.acc + blockIdx.y * call.next_acc : (T *)call.acc;
+}
+
+static kernel_call kernel_call_of(const gm_product_call *call)
+{
+    kernel_call k = {call->m,   call->n,     call->k,    call->a,      call->lda,    call->b,        call->ldb,
+                     call->acc, call->ldacc, call->leaf, call->next_a, call->next_b, call->next_acc, call->accumulate};
+    return k;
+}
+
+/* Launches one of eight kernels, [batch][transpose_a][transpose_b], on tiles of tile_m x tile_n, with shared bytes of
+ * shared memory. */
+typedef void product_kernel(const kernel_call call);
+
+static int launch_product(product_kernel *const (&kernels)[2][2][2], int tile_m, int tile_n, int threads, int shared,
                           gm_cuda_stream stream, const gm_product_call *call)
 {
-    product_kernel *kernel = kernels[call->transpose_a != 0][call->transpose_b != 0];
-    int64_t tiles = divide_up(call->m, tile_m) * divide_up(call->n, tile_n);
+    product_kernel *kernel = kernels[call->batch > 1][call->transpose_a != 0][call->transpose_b != 0];
+    int64_t batch = call->batch > 1 ? call->batch : 1, tiles = divide_up(call->m, tile_m) * divide_up(call->n, tile_n);
     cudaError_t error;
 
     if (tiles == 0 || (call->k == 0 && call->accumulate))
         return cudaSuccess;
-    if (tiles > INT32_MAX)
+    if (tiles > INT32_MAX || batch > GM_BATCH_MOST)
         return cudaErrorInvalidConfiguration;
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error != cudaSuccess)
         return error;
-    kernel<<<(unsigned)tiles, threads, shared, stream>>>(*call);
+    kernel<<<dim3((unsigned)tiles, (unsigned)batch), threads, shared, stream>>>(kernel_call_of(call));
     return cudaGetLastError();
 }
 

@@ -102,14 +102,15 @@ static __device__ __forceinline__ void multiply(float (&acc)[TM][TN], const floa
 }
 
 /* Folds this thread's elements into C, from row and col on. */
-static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add,
+template <bool BATCH>
+static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row, int64_t col, bool add,
                                             const float (&acc)[TM][TN])
 {
     enum { STRIDE = 4 * LANES_N, FOLD_ROWS = 2 }; /* rows at a time */
-    float *c = (float *)call.acc + row * call.ldacc + col;
+    float *c = acc_of<BATCH, float>(call) + row * call.ldacc + col;
     int64_t ld = call.ldacc;
     bool wide = row + WARP_M - 4 * LANES_M + 4 <= call.m && col + WARP_N - STRIDE + 4 <= call.n &&
-                fold_aligned(call, sizeof(float));
+                fold_aligned<BATCH>(call, sizeof(float));
 
     asm volatile("" : "+l"(ld)); /* otherwise the compiler keeps many addresses in registers through the main loop */
 #pragma unroll
@@ -134,8 +135,8 @@ static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t
 
 /* Computes the tile at tile_row, tile_col; a warp folds its part if `folds`. Without EDGE it lies within C, and k is a
  * positive multiple of DEPTH. */
-template <bool A_K, bool B_K, bool EDGE>
-static __device__ __forceinline__ void make_tile(const gm_product_call &call, float *stages, int64_t tile_row,
+template <bool BATCH, bool A_K, bool B_K, bool EDGE>
+static __device__ __forceinline__ void make_tile(const kernel_call &call, float *stages, int64_t tile_row,
                                                  int64_t tile_col, bool folds)
 {
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -150,8 +151,8 @@ static __device__ __forceinline__ void make_tile(const gm_product_call &call, fl
     float x[2][TM], y[2][TN];
     bool add = call.accumulate;
 
-    a.start(call.a, call.lda, tile_row, call.m);
-    b.start(call.b, call.ldb, tile_col, call.n);
+    a.start(operand_of<BATCH, float>(call.a, call.next_a), call.lda, tile_row, call.m);
+    b.start(operand_of<BATCH, float>(call.b, call.next_b), call.ldb, tile_col, call.n);
     auto copy_stage = [&]() {
         int depth = copied < whole ? DEPTH : copied < steps ? tail : 0;
         a.template copy<EDGE>(shared_address(stages + filled), depth);
@@ -193,34 +194,34 @@ static __device__ __forceinline__ void make_tile(const gm_product_call &call, fl
             }
         }
         if (folds)
-            fold(call, tile_row + row, tile_col + col, add, acc);
+            fold<BATCH>(call, tile_row + row, tile_col + col, add, acc);
         add = true;
     } while (step < steps);
 }
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __device__ __forceinline__ void make_any_tile(const gm_product_call &call, float *stages, int64_t row,
-                                                     int64_t col, bool folds)
+template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __device__ __forceinline__ void make_any_tile(const kernel_call &call, float *stages, int64_t row, int64_t col,
+                                                     bool folds)
 {
     if (row + TILE <= call.m && col + TILE <= call.n && call.k > 0 && call.k % DEPTH == 0)
-        make_tile<!TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
+        make_tile<BATCH, !TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
     else
-        make_tile<!TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
+        make_tile<BATCH, !TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
 }
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const gm_product_call call)
+template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const kernel_call call)
 {
     extern __shared__ __align__(16) float stages[];
     int64_t row, col;
 
     find_tile(call, TILE, TILE, &row, &col);
-    make_any_tile<TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
+    make_any_tile<BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }
 
 /* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. */
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const gm_product_call call, units_of units)
+static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const kernel_call call, units_of units)
 {
     extern __shared__ __align__(16) float stages[];
     int warp = (int)threadIdx.x / 32;
@@ -232,16 +233,18 @@ static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const gm_pro
     find_tile(call, TILE, TILE, &row, &col);
     if (!has_units(units, row, TILE, col, TILE))
         return;
-    make_any_tile<TRANSPOSE_A, TRANSPOSE_B>(
+    make_any_tile<false, TRANSPOSE_A, TRANSPOSE_B>(
         call, stages, row, col,
         units_wanted(units, row + warp / WARPS_N * WARP_M, col + warp % WARPS_N * WARP_N, WARP_N) & 1);
 }
 
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
 {
-    static product_kernel *const kernels[2][2] = {
-        {multiply_matrices<false, false>, multiply_matrices<false, true>},
-        {multiply_matrices<true, false>, multiply_matrices<true, true>},
+    static product_kernel *const kernels[2][2][2] = {
+        {{multiply_matrices<false, false, false>, multiply_matrices<false, false, true>},
+         {multiply_matrices<false, true, false>, multiply_matrices<false, true, true>}},
+        {{multiply_matrices<true, false, false>, multiply_matrices<true, false, true>},
+         {multiply_matrices<true, true, false>, multiply_matrices<true, true, true>}},
     };
 
     return launch_product(kernels, TILE, TILE, THREADS, RING * (int)sizeof(float), stream, call);
@@ -249,7 +252,7 @@ extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call 
 
 int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units)
 {
-    typedef void units_kernel(const gm_product_call call, units_of units);
+    typedef void units_kernel(const kernel_call call, units_of units);
     static units_kernel *const kernels[2][2] = {
         {multiply_units<false, false>, multiply_units<false, true>},
         {multiply_units<true, false>, multiply_units<true, true>},
@@ -263,6 +266,6 @@ int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const 
         return error;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    kernel<<<(unsigned)tiles, THREADS, shared, stream>>>(*call, *units);
+    kernel<<<(unsigned)tiles, THREADS, shared, stream>>>(kernel_call_of(call), *units);
     return cudaGetLastError();
 }

@@ -148,12 +148,13 @@ static __device__ __forceinline__ void multiply(double (&c)[4], const double (&a
 }
 
 /* Folds this thread's accumulators into C: rows 8 apart from row on, pairs of columns 8 apart from col on. */
-static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t row, int64_t col, bool add,
+template <bool BATCH>
+static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row, int64_t col, bool add,
                                             const double (&acc)[FRAGS_M][FRAGS_N][4])
 {
-    double *c = (double *)call.acc + row * call.ldacc + col;
+    double *c = acc_of<BATCH, double>(call) + row * call.ldacc + col;
     int64_t ld = call.ldacc;
-    bool wide = row + WARP_M - 8 < call.m && col + WARP_N - 6 <= call.n && fold_aligned(call, sizeof(double));
+    bool wide = row + WARP_M - 8 < call.m && col + WARP_N - 6 <= call.n && fold_aligned<BATCH>(call, sizeof(double));
 
     asm volatile("" : "+l"(ld)); /* otherwise the compiler keeps many addresses in registers through the main loop */
 #pragma unroll
@@ -176,9 +177,8 @@ static __device__ __forceinline__ void fold(const gm_product_call &call, int64_t
     }
 }
 
-template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS)
-    multiply_matrices(const gm_product_call call)
+template <typename T, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) multiply_matrices(const kernel_call call)
 {
     extern __shared__ __align__(128) char stages[];
     typedef shape<T> S;
@@ -196,8 +196,8 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS)
     bool add = call.accumulate;
 
     find_tile(call, TILE_M, S::TILE_N, &tile_row, &tile_col);
-    write_a.start(call.a, call.lda, tile_row, call.m);
-    write_b.start(call.b, call.ldb, tile_col, call.n);
+    write_a.start(operand_of<BATCH, T>(call.a, call.next_a), call.lda, tile_row, call.m);
+    write_b.start(operand_of<BATCH, T>(call.b, call.next_b), call.ldb, tile_col, call.n);
     read_a.start(row);
     read_b.start(col);
     auto copy_stage = [&]() {
@@ -263,7 +263,7 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS)
                 }
             }
         }
-        fold(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
+        fold<BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
         add = true;
     } while (step < steps);
 }
@@ -271,9 +271,11 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS)
 template <typename T>
 static int launch(gm_cuda_stream stream, const gm_product_call *call)
 {
-    static product_kernel *const kernels[2][2] = {
-        {multiply_matrices<T, false, false>, multiply_matrices<T, false, true>},
-        {multiply_matrices<T, true, false>, multiply_matrices<T, true, true>},
+    static product_kernel *const kernels[2][2][2] = {
+        {{multiply_matrices<T, false, false, false>, multiply_matrices<T, false, false, true>},
+         {multiply_matrices<T, false, true, false>, multiply_matrices<T, false, true, true>}},
+        {{multiply_matrices<T, true, false, false>, multiply_matrices<T, true, false, true>},
+         {multiply_matrices<T, true, true, false>, multiply_matrices<T, true, true, true>}},
     };
 
     return launch_product(kernels, TILE_M, shape<T>::TILE_N, shape<T>::THREADS, shape<T>::RING, stream, call);

@@ -98,15 +98,54 @@ WIDE static void add_columns(const gm_probe_call *call, int64_t i0, int64_t i1, 
     }
 }
 
+static int wants_rows(const gm_probe_call *call)
+{
+    return call->r != NULL || call->r_abs != NULL || call->r_sq != NULL;
+}
+
+static int wants_columns(const gm_probe_call *call)
+{
+    return call->s != NULL || call->s_abs != NULL || call->s_sq != NULL;
+}
+
+static double *moved(double *out, int64_t elements)
+{
+    return out ? out + elements : NULL;
+}
+
+/* A matrix of a batch, on one thread. */
+static void probe_alone(const gm_probe_call *call, int64_t index)
+{
+    gm_probe_call one = *call;
+    one.m = (const char *)call->m + (size_t)index * call->next_m;
+    one.p = call->p ? call->p + index * call->next_p : NULL;
+    one.q = call->q ? call->q + index * call->next_q : NULL;
+    one.r = moved(call->r, index * call->next_r);
+    one.r_abs = moved(call->r_abs, index * call->next_r);
+    one.r_sq = moved(call->r_sq, index * call->next_r);
+    one.s = moved(call->s, index * call->next_s);
+    one.s_abs = moved(call->s_abs, index * call->next_s);
+    one.s_sq = moved(call->s_sq, index * call->next_s);
+    for (int64_t i = 0; wants_rows(&one) && i < one.rows; i++)
+        add_row(&one, i);
+    for (int64_t j = 0; wants_columns(&one) && j < one.cols; j += SEGMENT)
+        add_columns(&one, 0, one.rows, j, gm_min(SEGMENT, one.cols - j));
+}
+
 int gm_cpu_probe(int threads, const gm_probe_call *call)
 {
-    int rows_wanted = call->r != NULL || call->r_abs != NULL || call->r_sq != NULL;
-    int columns_wanted = call->s != NULL || call->s_abs != NULL || call->s_sq != NULL;
+    int rows_wanted = wants_rows(call), columns_wanted = wants_columns(call);
     int64_t strips = gm_ceil_div(call->cols, SEGMENT);
     /* Rows are shared out by row and columns by strip; where both are asked for, a batch of rows is taken both ways
      * while the caches still hold it. No thread waits for another: rows belong to one batch, and a strip to one thread
      * (a static schedule of equal loops is the same each time). */
     int64_t batch = call->rows;
+    if (call->batch > 1) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (int64_t index = 0; index < call->batch; index++)
+            probe_alone(call, index);
+        return GM_OK;
+    }
     if (rows_wanted && columns_wanted)
         batch = gm_max((1 << 20) / gm_max((int64_t)call->pitch, 1), 1) * threads;
 #pragma omp parallel num_threads(threads)

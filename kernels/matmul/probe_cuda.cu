@@ -13,10 +13,30 @@ enum {
     AHEAD = 8          /* rows of a column that are read before they are used */
 };
 
+/* A call as one of the kernels gets it: the sums over rows, with p, or over columns, with q. A parameter of more than
+ * 128 bytes would be kept in local memory. */
+typedef struct half_call {
+    int64_t rows, cols;
+    const void *m;
+    size_t pitch, next_m;
+    const double *vector;
+    double *sum, *sum_abs, *sum_sq;
+    int64_t next_vector, next_sum;
+    int swap;
+} half_call;
+
+static_assert(sizeof(half_call) <= 128, "a parameter that stays out of local memory");
+
 template <typename ELEMENT>
-static __device__ __forceinline__ const typename ELEMENT::raw *row_of(const gm_probe_call &call, int64_t i)
+static __device__ __forceinline__ const typename ELEMENT::raw *row_of(const half_call &call, int64_t i)
 {
-    return (const typename ELEMENT::raw *)((const char *)call.m + i * call.pitch);
+    return (const typename ELEMENT::raw *)((const char *)call.m + blockIdx.y * call.next_m + i * call.pitch);
+}
+
+/* The vector of this block's matrix; NULL: none is asked for. */
+static __device__ __forceinline__ const double *vector_of(const half_call &call)
+{
+    return call.vector != NULL ? call.vector + blockIdx.y * call.next_vector : NULL;
 }
 
 static __device__ __forceinline__ void add_terms(double sum[SUMS], double x, double y)
@@ -26,10 +46,11 @@ static __device__ __forceinline__ void add_terms(double sum[SUMS], double x, dou
     sum[2] += x * x;
 }
 
-static __device__ __forceinline__ void add_out(double *out, int64_t at, double sum)
+static __device__ __forceinline__ void add_out(const half_call &call, int which, int64_t at, double sum)
 {
+    double *out = which == 0 ? call.sum : which == 1 ? call.sum_abs : call.sum_sq;
     if (out != NULL)
-        out[at] += sum;
+        out[blockIdx.y * call.next_sum + at] += sum;
 }
 
 /* The sum of a value over the lanes of a warp, in lane 0. */
@@ -41,8 +62,9 @@ static __device__ __forceinline__ double warp_sum(double value)
 }
 
 template <typename ELEMENT>
-static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(gm_probe_call call)
+static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(const half_call call)
 {
+    const double *vector = vector_of(call);
     __shared__ double part[ROW_THREADS / LANES][ROWS][SUMS];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     for (int64_t i0 = (int64_t)blockIdx.x * ROWS; i0 < call.rows; i0 += (int64_t)gridDim.x * ROWS) {
@@ -54,7 +76,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(gm_probe_cal
         }
 #pragma unroll 4
         for (int64_t j = threadIdx.x; j < call.cols; j += ROW_THREADS) {
-            double p = call.p != NULL ? call.p[j] : 0;
+            double p = vector != NULL ? vector[j] : 0;
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 double x;
@@ -78,7 +100,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(gm_probe_cal
             for (int w = 0; w < ROW_THREADS / LANES; w++)
                 total += part[w][r][s];
             if (i0 + r < call.rows)
-                add_out(s == 0 ? call.r : s == 1 ? call.r_abs : call.r_sq, i0 + r, total);
+                add_out(call, s, i0 + r, total);
         }
         __syncthreads();
     }
@@ -86,8 +108,9 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(gm_probe_cal
 
 /* This thread's sums of column j over the rows of its warp: warp, warp + COLUMN_WARPS, ... */
 template <typename ELEMENT>
-static __device__ __forceinline__ void sum_column(const gm_probe_call &call, int64_t j, int warp, double sum[SUMS])
+static __device__ __forceinline__ void sum_column(const half_call &call, int64_t j, int warp, double sum[SUMS])
 {
+    const double *vector = vector_of(call);
     for (int64_t i0 = warp; i0 < call.rows; i0 += AHEAD * COLUMN_WARPS) {
         typename ELEMENT::raw raw[AHEAD];
         double q[AHEAD];
@@ -96,7 +119,7 @@ static __device__ __forceinline__ void sum_column(const gm_probe_call &call, int
             int64_t i = i0 + a * COLUMN_WARPS;
             if (i < call.rows) {
                 raw[a] = row_of<ELEMENT>(call, i)[j];
-                q[a] = call.q != NULL ? call.q[i] : 0;
+                q[a] = vector != NULL ? vector[i] : 0;
             }
         }
 #pragma unroll
@@ -111,7 +134,7 @@ static __device__ __forceinline__ void sum_column(const gm_probe_call &call, int
 }
 
 template <typename ELEMENT>
-static __global__ void __launch_bounds__(COLUMN_WARPS *LANES) probe_columns(gm_probe_call call)
+static __global__ void __launch_bounds__(COLUMN_WARPS *LANES) probe_columns(const half_call call)
 {
     __shared__ double part[SUMS][COLUMN_WARPS][LANES];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -127,7 +150,7 @@ static __global__ void __launch_bounds__(COLUMN_WARPS *LANES) probe_columns(gm_p
             double total = 0;
             for (int w = 0; w < COLUMN_WARPS; w++)
                 total += part[warp][w][lane];
-            add_out(warp == 0 ? call.s : warp == 1 ? call.s_abs : call.s_sq, j0 + lane, total);
+            add_out(call, warp, j0 + lane, total);
         }
         __syncthreads();
     }
@@ -141,16 +164,20 @@ static unsigned blocks_for(int64_t length, int64_t each)
 }
 
 template <typename ELEMENT>
-static int launch(cudaStream_t stream, const gm_probe_call *call)
+static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
 {
-    if (call->r != NULL || call->r_abs != NULL || call->r_sq != NULL) {
-        probe_rows<ELEMENT><<<blocks_for(call->rows, ROWS), ROW_THREADS, 0, stream>>>(*call);
+    const half_call rows = {c->rows, c->cols,  c->m,    c->pitch,  c->next_m, c->p,
+                            c->r,    c->r_abs, c->r_sq, c->next_p, c->next_r, c->swap};
+    const half_call columns = {c->rows, c->cols,  c->m,    c->pitch,  c->next_m, c->q,
+                               c->s,    c->s_abs, c->s_sq, c->next_q, c->next_s, c->swap};
+    if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL) {
+        probe_rows<ELEMENT><<<dim3(blocks_for(c->rows, ROWS), batch), ROW_THREADS, 0, stream>>>(rows);
         cudaError_t error = cudaGetLastError();
         if (error != cudaSuccess)
             return error;
     }
-    if (call->s != NULL || call->s_abs != NULL || call->s_sq != NULL)
-        probe_columns<ELEMENT><<<blocks_for(call->cols, LANES), COLUMN_WARPS * LANES, 0, stream>>>(*call);
+    if (c->s != NULL || c->s_abs != NULL || c->s_sq != NULL)
+        probe_columns<ELEMENT><<<dim3(blocks_for(c->cols, LANES), batch), COLUMN_WARPS * LANES, 0, stream>>>(columns);
     return cudaGetLastError();
 }
 
@@ -158,7 +185,10 @@ extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)
 {
     if (call->rows == 0 || call->cols == 0)
         return cudaSuccess;
-    if (misaligned(call->m, call->pitch, call->type))
+    if (call->batch > GM_BATCH_MOST)
+        return cudaErrorInvalidConfiguration;
+    if (misaligned(call->m, call->pitch, call->type) || misaligned(call->m, call->next_m, call->type))
         return cudaErrorMisalignedAddress;
-    return dispatch(call->type, [&](auto element) { return launch<decltype(element)>(stream, call); });
+    unsigned batch = call->batch > 1 ? (unsigned)call->batch : 1;
+    return dispatch(call->type, [&](auto element) { return launch<decltype(element)>(stream, call, batch); });
 }

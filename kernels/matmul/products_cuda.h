@@ -5,7 +5,7 @@
 #include "kernels/matmul/calls.h"
 
 #define GM_CUDA_PRODUCT_ROW(id, kind, a, c, shortest, title, name, operands, additions, sums, top, bytes, count, \
-                            lines, part, size, depth)                                                            \
+                            lines, part, size, depth, many)                                                      \
     {.precision = GM_PRECISION_##id,                                                                             \
      .family = GM_KERNEL_##kind,                                                                                 \
      .operand = GM_DTYPE_##a,                                                                                    \
@@ -19,6 +19,7 @@
      .work = {bytes, count, lines},                                                                              \
      .speed = part,                                                                                              \
      .least_work = size,                                                                                         \
-     .least_k = depth},
+     .least_k = depth,                                                                                           \
+     .batches = many},
 
 #endif

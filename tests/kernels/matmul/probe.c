@@ -65,8 +65,20 @@ static void run(bench *b, const probe *t, unsigned request, double *out[OUTPUTS]
             out[o][i] = 1;
         on[o] = request >> o & 1 ? lend(b, out[o], bytes[o]) : NULL;
     }
-    gm_probe_call call = {t->rows, t->cols, m,     t->pitch, t->type, t->swap, p,
-                          q,       on[0],   on[1], on[2],    on[3],   on[4],   on[5]};
+    gm_probe_call call = {.rows = t->rows,
+                          .cols = t->cols,
+                          .m = m,
+                          .pitch = t->pitch,
+                          .type = t->type,
+                          .swap = t->swap,
+                          .p = p,
+                          .q = q,
+                          .r = on[0],
+                          .r_abs = on[1],
+                          .r_sq = on[2],
+                          .s = on[3],
+                          .s_abs = on[4],
+                          .s_sq = on[5]};
     must(b->ops->probe(b->queue, &call));
     for (int o = 0; o < OUTPUTS; o++)
         reclaim(b, on[o], on[o] != NULL ? out[o] : NULL, bytes[o]);
