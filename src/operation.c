@@ -34,10 +34,12 @@ gm_device_need gm_operation_device(const gm_options *options)
     return options->model || (need == GM_DEVICE_EACH && of_file) ? GM_DEVICE_NONE : need;
 }
 
-/* An operation with the frame's own members in the place of those that it leaves out. */
-static gm_operation complete(int operation)
+/* The operation of the options, with the frame's own members in the place of those that it leaves out. */
+static gm_operation complete(const gm_options *options)
 {
-    gm_operation o = *operations[operation].operation;
+    const gm_operation *named = operations[options->operation].operation;
+    const gm_operation *asked = named->variant ? named->variant(options) : NULL;
+    gm_operation o = asked ? *asked : *named;
     if (o.plan || !o.describe) /* work of its own, or none that is planned */
         return o;
     o.plan = gm_map_plan;
@@ -257,7 +259,7 @@ static int look_all(gm_run *run, double *ended)
 
 int gm_operation_run_all(gm_job *job)
 {
-    const gm_operation o = complete(job->options->operation);
+    const gm_operation o = complete(job->options);
     gm_run run = {.job = job, .operation = &o};
     gm_start_times *start = &job->report.start;
     double from = gm_clock(), ended = 0, planning;

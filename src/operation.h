@@ -24,6 +24,8 @@ typedef struct gm_operation {
     int by_rates;                 /* the plan depends on job->rates: they are measured before a long run */
     int keeps_attributes;         /* the output's first dataset gets the attributes of the first input */
     gm_program program;           /* map: stages of a piece; context is the gm_run */
+    /* The operation that these options ask for in the place of this one; NULL: this one. May be NULL. */
+    const struct gm_operation *(*variant)(const gm_options *options);
     /* map: the element of the first input that a piece begins with; NULL: its own first one */
     int64_t (*source)(const gm_run *run, const gm_piece *piece);
 

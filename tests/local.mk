@@ -88,6 +88,9 @@ GM_TESTS = \
 # another test does by one rank.
 GM_TESTS_HEAVY = \
 	tests/src/caps_shared.np2 \
+	tests/src/matmul/batch \
+	tests/src/matmul/batch_plan \
+	tests/src/matmul/batch_ranks.np2 \
 	tests/src/matmul/chain.np4 \
 	tests/src/matmul/share.np4 \
 	tests/src/bench/team.np3 \
@@ -119,6 +122,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/gather.t \
 	tests/cli/report.t \
 	tests/cli/bad_input.t \
+	tests/cli/batch.t \
 	tests/cli/bench_file.t \
 	tests/cli/completion.t \
 	tests/cli/exchange.t \
@@ -335,6 +339,14 @@ tests_src_start_early_SOURCES = tests/src/start/early.c
 tests_src_start_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
+tests_src_matmul_batch_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_batch_SOURCES = tests/src/matmul/batch.c tests/src/slow_device.c tests/src/slow_device.h \
+	$(command_sources)
+tests_src_matmul_batch_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_batch_plan_SOURCES = tests/src/matmul/batch_plan.c
+tests_src_matmul_batch_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_batch_ranks_np2_SOURCES = tests/src/matmul/batch.c tests/src/slow_device.c tests/src/slow_device.h \
+	$(command_sources)
 tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(failing_sources)
 tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part

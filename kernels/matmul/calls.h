@@ -111,8 +111,8 @@ typedef struct gm_unpack_call {
 typedef struct gm_fold_call {
     int64_t rows, cols;
     const void *part; /* [rows][part_ld] */
-    int64_t part_ld;
-    void *acc; /* [rows][ld] */
+    int64_t part_ld;  /* 0: the same row for all */
+    void *acc;        /* [rows][ld] */
     int64_t ld;
     gm_dtype type;
 } gm_fold_call;

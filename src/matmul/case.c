@@ -10,6 +10,28 @@
 
 static const char *const letters[GM_OPERANDS] = {"A", "B", "C0"};
 
+/* An operand of a batch: a stack of frames, or a matrix that is the same for all of them. */
+static int stack_of(gm_matmul_case *c, int which)
+{
+    gm_dataset *d = &c->operand[which];
+    char title[GM_PATH_MAX], a[GM_PATH_MAX], shape[GM_SHAPE_TEXT];
+    if (d->view_rank != 3 && (d->view_rank != 2 || which == GM_C0))
+        return gm_fail(GM_EINPUT, "%s is %s, --batch takes stacks of three dimensions%s", gm_dataset_title(d, title),
+                       gm_shape_format(d->view_rank, d->view, shape),
+                       which == GM_C0 ? " as C0" : ", or a matrix for all frames");
+    c->stored_rows[which] = d->view[d->view_rank - 2];
+    c->stored_cols[which] = d->view[d->view_rank - 1];
+    c->is_stack[which] = d->view_rank == 3;
+    if (!c->is_stack[which])
+        return GM_OK;
+    if (c->frames >= 0 && c->frames != d->view[0])
+        return gm_fail(GM_EINPUT, "%s has %lld frames, %s has %lld", gm_dataset_title(d, title), (long long)d->view[0],
+                       gm_dataset_title(&c->operand[c->is_stack[GM_A] && which != GM_A ? GM_A : GM_B], a),
+                       (long long)c->frames);
+    c->frames = d->view[0];
+    return GM_OK;
+}
+
 /* The operand as a matrix: two dimensions, or any number of them with --flatten. A vector is a row of one matrix and a
  * column of the other: it is taken as a stored row either way, whose elements are contiguous in a panel, and B's is
  * then transposed. --transpose leaves it as it is. */
@@ -18,9 +40,12 @@ static int matrix_of(const gm_job *job, gm_matmul_case *c, int which)
     gm_dataset *d = &c->operand[which];
     char title[GM_PATH_MAX];
     int flattens = job->options->flatten;
+    if (c->is_batch)
+        return stack_of(c, which);
     if (which == GM_C0 ? d->view_rank > 2 && !flattens : d->view_rank == 0 || (d->view_rank > 2 && !flattens))
         return gm_fail(GM_EINPUT, "%s: has %d dimensions, a matrix has 2 and a vector 1%s", gm_dataset_title(d, title),
-                       d->view_rank, d->view_rank > 2 ? " (--flatten: first dimension x the rest)" : "");
+                       d->view_rank,
+                       d->view_rank > 2 ? " (--flatten: first dimension x the rest; --batch: a stack)" : "");
     gm_dataset_matrix(d, &c->stored_rows[which], &c->stored_cols[which]);
     if (which != GM_C0 && d->view_rank == 1 && !flattens) {
         c->is_row[which] = 1;
@@ -49,6 +74,7 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
     const gm_options *o = job->options;
     const char *text[GM_OPERANDS] = {o->operands[0], o->operand_count > 1 ? o->operands[1] : o->operands[0], o->add};
     static const char *const preferred[GM_OPERANDS] = {"/A", "/B", "/C"};
+    char title[GM_PATH_MAX];
     if (o->operand_count == 1) {
         char *file = malloc(2 * GM_PATH_MAX + GM_NAME_MAX), *name = file ? file + GM_PATH_MAX : NULL;
         int status = file ? gm_name_split(text[GM_A], file, name, name + GM_NAME_MAX)
@@ -68,6 +94,9 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
         if (status)
             return status;
     }
+    if (c->is_batch && c->frames < 0)
+        return gm_fail(GM_EINPUT, "--batch: neither %s nor B is a stack of three dimensions",
+                       gm_dataset_title(&c->operand[place_of(c, GM_A)], title));
     c->shared = same_elements(&c->operand[GM_A], &c->operand[GM_B]);
     return GM_OK;
 }
@@ -88,6 +117,8 @@ static char *shape_of(const gm_matmul_case *c, int which, char *text)
 int gm_matmul_shape(const gm_matmul_case *c, int64_t *dims)
 {
     int rank = 0;
+    if (c->is_batch)
+        dims[rank++] = c->frames;
     if (!c->is_row[GM_A])
         dims[rank++] = c->m;
     if (!c->is_row[GM_B])
@@ -99,7 +130,7 @@ int gm_matmul_shape(const gm_matmul_case *c, int64_t *dims)
 static int check_c0(const gm_job *job, gm_matmul_case *c)
 {
     const gm_dataset *d = &c->operand[GM_C0];
-    int64_t dims[2];
+    int64_t dims[3];
     int rank = gm_matmul_shape(c, dims), is_right;
     char title[GM_PATH_MAX], has[GM_SHAPE_TEXT], wants[GM_SHAPE_TEXT];
     if (job->options->flatten)
@@ -132,8 +163,9 @@ static int set_shape(const gm_job *job, gm_matmul_case *c)
     if (status)
         return status;
     int64_t elements;
-    if (gm_mul(c->m, c->n, &elements) || gm_mul(elements, 8, &elements))
-        return gm_fail(GM_EUSAGE, "a product of %lldx%lld does not fit 64-bit sizes", (long long)c->m, (long long)c->n);
+    if (gm_mul(c->m, c->n, &elements) || gm_mul(elements, 8, &elements) || gm_mul(elements, c->frames, &elements))
+        return gm_fail(GM_EUSAGE, "a product of %lldx%lld%s does not fit 64-bit sizes", (long long)c->m,
+                       (long long)c->n, c->is_batch ? " in each frame" : "");
     if (c->alpha == 0) /* as in the BLAS, A and B are not read then */
         c->k = 0;
     return GM_OK;
@@ -226,6 +258,10 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
 int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)
 {
     const gm_options *o = job->options;
+    c->is_batch = o->batch;
+    c->frames = c->is_batch ? -1 : 1;
+    if (c->is_batch && (o->flatten || o->grid || gm_options_given(o, "panels")))
+        return gm_fail(GM_EUSAGE, "--batch takes no --flatten, --grid or --panels: ranks share the frames of stacks");
     c->is_column = strcmp(o->order, "column") == 0;
     c->transpose[place_of(c, GM_A)] = o->transpose && strchr(o->transpose, 'a');
     c->transpose[place_of(c, GM_B)] = o->transpose && strchr(o->transpose, 'b');

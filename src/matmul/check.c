@@ -194,8 +194,9 @@ static void add_suspects(const gm_matmul *p, const direction *down, const findin
     for (int64_t i = 0; i < rows_of && rows->bad + cols->bad > 0; i++)
         for (int64_t j = 0; j < cols_of; j++) {
             int is_listed = i < GM_SUSPECTS && j < GM_SUSPECTS;
-            add_suspect(verdict, (gm_tile){rows->bad && is_listed ? rows->tile[i] : down->line0 + i * tile,
-                                           cols->bad && is_listed ? cols->tile[j] : across->line0 + j * tile});
+            add_suspect(verdict,
+                        (gm_tile){rows->bad && is_listed ? rows->tile[i] : down->line0 + i * tile,
+                                  cols->bad && is_listed ? cols->tile[j] : across->line0 + j * tile, p->frame});
         }
 }
 
@@ -253,7 +254,10 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
 
 char *gm_tile_format(const gm_matmul_plan *plan, const gm_tile *tile, char *text)
 {
-    snprintf(text, 96, "[%lld:%lld, %lld:%lld]", (long long)tile->row,
+    char frame[24] = "";
+    if (plan->problem.is_batch)
+        snprintf(frame, sizeof frame, "%lld, ", (long long)tile->frame);
+    snprintf(text, 96, "[%s%lld:%lld, %lld:%lld]", frame, (long long)tile->row,
              (long long)gm_min(tile->row + plan->tile, plan->problem.m), (long long)tile->col,
              (long long)gm_min(tile->col + plan->tile, plan->problem.n));
     return text;

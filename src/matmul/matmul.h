@@ -15,6 +15,7 @@
  *   probe.c    the check's products with vectors, on the device
  *   check.c    the verdict of the check
  *   repair.c   tiles that failed their check, computed once more
+ *   batch/     products of stacks, frame by frame
  */
 #ifndef GM_SRC_MATMUL_MATMUL_H
 #define GM_SRC_MATMUL_MATMUL_H
@@ -45,6 +46,9 @@ typedef struct gm_matmul_case {
     gm_kernel kernel; /* asked for */
     gm_dtype result;  /* type of C */
     int64_t m, n, k;  /* k as it is used: 0 when alpha is 0 */
+    int64_t frames;   /* --batch: of C, each m x n, and of the operands that are stacks; otherwise 1 */
+    int is_batch;
+    int is_stack[GM_OPERANDS]; /* a stack of frames, each stored_rows x stored_cols */
     int verify;
     gm_matmul_problem problem; /* of the plan */
 } gm_matmul_case;
@@ -55,7 +59,7 @@ int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
 /* The product of the device of the job for the case; NULL: there is none. The same on all ranks. */
 const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *problem);
 
-/* The shape of C in its file, at most two dimensions. Returns their number: 0 is a scalar. */
+/* The shape of C in its file, at most three dimensions. Returns their number: 0 is a scalar. */
 int gm_matmul_shape(const gm_matmul_case *problem, int64_t *dims);
 
 /* Has the device of the job a product for the case? GM_EUSAGE. */
@@ -66,6 +70,11 @@ int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *problem);
 /* Stored rows, columns of an operand that are best read together (gm_dataset_row_unit). */
 int64_t gm_matmul_row_unit(const gm_matmul_case *problem, int operand);
 int64_t gm_matmul_col_unit(const gm_matmul_case *problem, int operand);
+
+/* Reads elements [first, first + count) of an operand, in C order, from consecutive ones of its file to those of `to`,
+ * and checks integers (is_checked). GM_EINPUT. */
+int gm_matmul_read_range(const gm_matmul_case *problem, gm_reader *reader, int operand, int64_t first, int64_t count,
+                         void *to);
 
 /* The rows of C that are best written together (gm_output_row_unit). */
 int64_t gm_matmul_result_unit(const gm_matmul_case *problem, const gm_output *output);
@@ -109,7 +118,7 @@ typedef struct gm_deviation {
 
 /* The first element of a tile of C. */
 typedef struct gm_tile {
-    int64_t row, col;
+    int64_t row, col, frame;
 } gm_tile;
 
 /* Tiles of a rank that are computed once more: an error of the device is rare. With more of them the device, or its
@@ -134,7 +143,8 @@ extern const gm_verdict gm_verdict_none;
 /* Adds the findings of other blocks. */
 void gm_verdict_add(gm_verdict *verdict, const gm_verdict *other);
 
-/* "[0:128, 256:384]": the rows and columns of a tile. text has room for 96 bytes. Returns text. */
+/* "[0:128, 256:384]": the rows and columns of a tile, of a batch after the number of the frame. text has room for 96
+ * bytes. Returns text. */
 char *gm_tile_format(const gm_matmul_plan *plan, const gm_tile *tile, char *text);
 
 /* Element `index` of the vector x (which = 0, along columns of C) or u (which = 1, along its rows): uniform in +-[1,
@@ -238,6 +248,7 @@ enum { GM_AHEAD = 2 }; /* products that wait in the device's queue, so that it n
 struct gm_matmul {
     const gm_job *job;
     const gm_matmul_case *c;
+    int64_t frame; /* of a batch: the one that is computed */
     const gm_product *product;
     gm_matmul_plan plan;
     gm_matmul_part part;

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "src/exchange/exchange.h"
 #include "src/matmul/cost.h"
+#include "src/matmul/op.h"
 #include "src/operation.h"
 
 #include <float.h>
@@ -62,6 +63,7 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .work = product->work,
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
         .verifies = c->verify,
+        .is_batch = c->is_batch,
         .by_rows = {!c->transpose[GM_A], c->transpose[GM_B]},
         .row_unit = {gm_matmul_row_unit(c, GM_A), gm_matmul_row_unit(c, GM_B)},
         .panels = panels_of(job->options->panels),
@@ -70,17 +72,17 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
     return read_grid(job->options->grid, problem->grid);
 }
 
-static int describe(gm_run *run)
+int gm_matmul_op_describe(gm_run *run)
 {
     gm_matmul_case *c = run->c;
-    int64_t dims[2];
+    int64_t dims[3];
     int status = gm_matmul_describe(run->job, c);
     run->shape.inputs = c->has_c0 ? GM_OPERANDS : GM_C0;
     run->shape.swapped = c->is_column;
     return status ? status : gm_run_describe_output(run, "/C", c->result, gm_matmul_shape(c, dims), dims);
 }
 
-static int suit(gm_run *run)
+int gm_matmul_op_suit(gm_run *run)
 {
     gm_matmul_case *c = run->c;
     int status = gm_matmul_check_device(run->job, c);
@@ -120,11 +122,9 @@ static json_t *plan_json(const gm_run *run)
                      (json_int_t)p->step_leaves, "keep", p->keep, "panels", p->shares ? "exchange" : "read");
 }
 
-static void print_plan(const gm_run *run)
+void gm_matmul_op_print(const gm_run *run, const gm_matmul *own)
 {
     const gm_matmul_case *c = run->c;
-    const gm_matmul *own = run->own;
-    const gm_matmul_plan *p = &own->plan;
     printf("product         %lld x %lld x %lld (m, n, k), %s, C is %s\n", (long long)(c->is_column ? c->n : c->m),
            (long long)(c->is_column ? c->m : c->n), (long long)c->k, gm_precision_get(c->precision)->name,
            gm_dtype_name(c->result));
@@ -132,6 +132,13 @@ static void print_plan(const gm_run *run)
         printf("order           column: the transpose of C in the file, %lld x %lld\n", (long long)c->m,
                (long long)c->n);
     printf("kernel          %s on %s\n", own->product->kernel, run->job->info.name);
+}
+
+static void print_plan(const gm_run *run)
+{
+    const gm_matmul *own = run->own;
+    const gm_matmul_plan *p = &own->plan;
+    gm_matmul_op_print(run, own);
     printf("grid            %lldx%lldx%lld of %d ranks\n", (long long)p->grid[0], (long long)p->grid[1],
            (long long)p->grid[2], run->job->ranks->size);
     printf("tile            %lld\nleaf            %lld (%lld of them)\n", (long long)p->tile, (long long)p->leaf,
@@ -287,7 +294,7 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
 }
 
 /* Gathers and reports the verdicts, also of a product that failed its check: its message is kept. Collective. */
-static int judge_all(gm_job *job, gm_matmul *p, int status)
+int gm_matmul_op_judge_all(gm_job *job, gm_matmul *p, int status)
 {
     if (status != GM_OK && status != GM_ECHECK)
         return status;
@@ -304,10 +311,9 @@ static int judge_all(gm_job *job, gm_matmul *p, int status)
 
 /* --- The work --- */
 
-static void add_attributes(gm_run *run)
+void gm_matmul_op_add_attributes(gm_run *run, const gm_verdict *v)
 {
     const gm_matmul_case *c = run->c;
-    const gm_verdict *v = &((const gm_matmul *)run->own)->verdict;
     gm_run_add_text(run, "precision", gm_precision_get(c->precision)->name);
     gm_run_add_text(run, "kernel", ((const gm_matmul *)run->own)->product->kernel);
     for (int s = 0; s < GM_SCHEMES && has_schemes(v); s++)
@@ -362,16 +368,22 @@ static int run_all(gm_run *run)
         status = gm_matmul_repair(p, &report->times);
     status = gm_job_agree_all(run->job, status);
     report->flop = p->flop;
-    status = judge_all(run->job, p, status);
-    add_attributes(run);
+    status = gm_matmul_op_judge_all(run->job, p, status);
+    gm_matmul_op_add_attributes(run, &p->verdict);
     return status;
 }
 
-const gm_operation gm_op_matmul = {.case_bytes = sizeof(gm_matmul_case),
+static const gm_operation *variant(const gm_options *options)
+{
+    return options->batch ? &gm_op_matmul_batch : NULL;
+}
+
+const gm_operation gm_op_matmul = {.variant = variant,
+                                   .case_bytes = sizeof(gm_matmul_case),
                                    .own_bytes = sizeof(gm_matmul),
                                    .inputs = offsetof(gm_matmul_case, operand),
-                                   .describe = describe,
-                                   .suit = suit,
+                                   .describe = gm_matmul_op_describe,
+                                   .suit = gm_matmul_op_suit,
                                    .plan = plan,
                                    .print_plan = print_plan,
                                    .print_share = print_share,

@@ -48,6 +48,7 @@ typedef struct gm_matmul_problem {
     gm_split_kind work;      /* of its work space */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
     int verifies;            /* C is checked */
+    int is_batch;            /* the product is a frame of several */
     int by_rows[2];          /* of A, B: rows in the file are rows of op(A) or columns of op(B); otherwise they are k */
     int64_t row_unit[2];     /* the same: gm_dataset_row_unit(); 0: as 1 */
     gm_panels panels;        /* asked for */

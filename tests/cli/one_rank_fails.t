@@ -67,6 +67,7 @@ def matmul_fails():
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
     chains_fail()
+    batches_fail()
     if device != "cpu": # CUDA reserves more address space than a limit on it could allow
         return
     need = virtual_memory()
@@ -87,6 +88,18 @@ def chains_fail():
     for number in (1, 12):
         leaves(f"{device}: matmul 1x1x3: no space at write {number}", 4, r"c\.h5.*rank 0 on", how, None,
                environment=gm.fault(f"write:{number}+:0:ENOSPC"))
+
+
+def batches_fail():
+    """Ranks that have frames of a stack, in groups or frame by frame."""
+    gm.write("stack.h5", A=gm.integers(rng, (90, 100, 100), dtype="f4"), B=gm.integers(rng, (90, 100, 100), dtype="f4"))
+    for way, piece in (("groups", "200K"), ("products", "20K")):
+        how = f"matmul --batch stack.h5 -o c.h5 --device {device} --threads 2 --piece {piece}"
+        for rank in range(RANKS):
+            leaves(f"{device}: --batch, {way}: read 40 fails on rank {rank}", 3, rf"stack\.h5.*rank {rank} on", how, None,
+                   environment=gm.fault(f"read:40:{rank}:EIO"))
+        leaves(f"{device}: --batch, {way}: a signal at read 40 of rank 1", 75, r"rank 1 on", how, None, environment=gm.fault("read:40:1:signal=15"))
+        leaves(f"{device}: --batch, {way}: no space at write 12", 4, r"c\.h5.*rank 2 on", how, None, environment=gm.fault("write:12+:2:ENOSPC"))
 
 
 def virtual_memory():
@@ -149,7 +162,8 @@ def lacks(arguments, code=5, pattern="memory|thread", lacking=None, ranks=RANKS)
 
 def without_memory():
     make_small()
-    for arguments in ("matmul factors.h5 -o c.h5 --grid 3x1x1", "reduce small.h5:/x --axis pixel --stat sum,min -o c.h5", "flip small.h5:/x --axis 0 -o c.h5",
+    for arguments in ("matmul factors.h5 -o c.h5 --grid 3x1x1", "matmul --batch small.h5:/x small.h5:/x --transpose b -o c.h5",
+                      "reduce small.h5:/x --axis pixel --stat sum,min -o c.h5", "flip small.h5:/x --axis 0 -o c.h5",
                       "normalize small.h5:/x --method flatfield --flat fields.h5:/flat --dark fields.h5:/dark -o c.h5",
                       "normalize small.h5:/x --method percentile -o c.h5", "gen stack c.h5 --size 9", "compare small.h5:/x small.h5:/x"):
         lacks(f"{arguments} --device cpu --threads 2 -q")

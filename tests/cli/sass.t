@@ -7,6 +7,8 @@ import subprocess
 
 import gm
 
+# What a product with a parameter that is too long has: its registers spill.
+LOCAL = tuple(f"{one}{width}" for one in ("LDL", "STL") for width in ("", ".64", ".128"))
 # Kernel, instructions and their numbers (None: some), instructions that must not be there.
 KERNELS = [
     *((f"_Z10read_wordsILi{width}EEvjjiPj", {load: 16}, ()) for width, load in ((1, "LDS.U8"), (2, "LDS.U16"), (4, "LDS"), (8, "LDS.64"), (16, "LDS.128"))),
@@ -27,6 +29,8 @@ KERNELS = [
     ("_Z6chainsI3FmaEvPKNT_4typeEPS2_llS2_S2_", {"FFMA": None}, ("FMUL",)),
     ("_Z6chainsI7FastSinEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.SIN": None}, ()),
     ("_Z6chainsI7FastExpEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.EX2": None}, ()),
+    *((f"_Z17multiply_matricesI{operand}Lb{batch}ELb{a}ELb{b}EEv11kernel_call", {instruction: None}, LOCAL)
+      for operand, instruction in (("", "FFMA"), ("f", "DMMA.16"), ("d", "DMMA.16")) for batch in (0, 1) for a in (0, 1) for b in (0, 1)),
     ("_Z6chainsI6FmaF64EvPKNT_4typeEPS2_llS2_S2_", {"DFMA": None}, ()),
 ]
 

@@ -59,9 +59,8 @@ static char *multiply(bench *b, const gm_product *product, gm_product_call call,
     return host;
 }
 
-static void test_product(bench *b, gm_precision precision, int64_t m, int64_t n, int64_t k)
+static void test_product(bench *b, const gm_product *product, int64_t m, int64_t n, int64_t k)
 {
-    const gm_product *product = b->ops->product(b->device, precision);
     int same = 1, count = 0;
     size_t bytes = (size_t)(2 * product->tile * product->tile) * gm_dtype_size(product->accumulator);
     void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes);
@@ -100,7 +99,7 @@ static void test_product(bench *b, gm_precision precision, int64_t m, int64_t n,
     reclaim(b, tiles, NULL, 0);
     free(tiles_host);
     tap_ok(same, "%s %s, %d batches of %lld x %lld x %lld: the bits of each product alone", b->ops->kind,
-           gm_precision_get(precision)->name, count, (long long)m, (long long)n, (long long)k);
+           product->kernel, count, (long long)m, (long long)n, (long long)k);
 }
 
 /* All six outputs, [BATCH][2 PAD more than they need] each. */
@@ -155,11 +154,10 @@ static void test_probe(bench *b, int64_t rows, int64_t cols)
 static void test_batches(bench *b)
 {
     static const int64_t shapes[][3] = {{64, 64, 64}, {1, 1, 1}, {3, 70, 300}, {200, 130, 129}, {128, 256, 0}};
-    for (int i = 0; i < GM_PRECISIONS; i++) {
-        const gm_product *product = b->ops->product(b->device, (gm_precision)i);
-        for (int s = 0; s < 5 && product && product->batches; s++)
-            test_product(b, (gm_precision)i, shapes[s][0], shapes[s][1], shapes[s][2]);
-    }
+    const gm_product *product;
+    for (int i = 0; (product = b->ops->product(b->device, i)) != NULL; i++)
+        for (int s = 0; s < 5 && product->batches; s++)
+            test_product(b, product, shapes[s][0], shapes[s][1], shapes[s][2]);
     test_probe(b, 64, 64);
     test_probe(b, 1, 700);
     test_probe(b, 300, 3);

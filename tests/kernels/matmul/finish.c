@@ -9,19 +9,24 @@ enum { ROWS = 61, COLS = 1111, N = ROWS * COLS, GUARD = 3 };
 
 static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64};
 
-static void test_fold(bench *b, gm_dtype type)
+/* part_ld 0: one row to all rows of acc. */
+static void test_fold(bench *b, gm_dtype type, int64_t part_ld)
 {
     size_t size = gm_dtype_size(type);
-    int64_t ld = COLS + GUARD, part_ld = COLS + 2;
-    size_t part_bytes = (size_t)(ROWS * part_ld) * size;
+    int64_t ld = COLS + GUARD, parts = part_ld ? ROWS * part_ld : COLS;
+    size_t part_bytes = (size_t)parts * size;
     unsigned char *part = host_memory(part_bytes), *acc = host_memory((size_t)(ROWS * ld) * size);
-    double *expected = host_memory((size_t)(ROWS * ld) * sizeof *expected);
+    double *expected = host_memory((size_t)(ROWS * ld) * sizeof *expected),
+           *value = host_memory((size_t)parts * sizeof *value);
     uint64_t state = 7;
     int good = 1;
     for (int64_t i = 0; i < ROWS * ld; i++) {
         volatile double sum = random_element(&state, type, 0, acc + (size_t)i * size);
+        int64_t at = i / ld * part_ld + i % ld;
+        if (i % ld < COLS && (part_ld || i < ld))
+            value[at] = random_element(&state, type, 0, part + (size_t)at * size);
         if (i % ld < COLS)
-            sum += random_element(&state, type, 0, part + (size_t)(i / ld * part_ld + i % ld) * size);
+            sum += value[at];
         expected[i] = type == GM_DTYPE_F32 ? (float)sum : sum;
     }
     void *on_part = lend(b, part, part_bytes), *on_acc = lend(b, acc, (size_t)(ROWS * ld) * size);
@@ -31,7 +36,8 @@ static void test_fold(bench *b, gm_dtype type)
     for (int64_t i = 0; i < ROWS * ld; i++)
         good = good &&
                expected[i] == (type == GM_DTYPE_F32 ? (double)((float *)(void *)acc)[i] : ((double *)(void *)acc)[i]);
-    tap_ok(good, "%s fold %s", b->ops->kind, gm_dtype_name(type));
+    tap_ok(good, "%s fold %s%s", b->ops->kind, gm_dtype_name(type), part_ld ? "" : ", one row to all");
+    free(value);
     free(part);
     free(acc);
     free(expected);
@@ -224,8 +230,10 @@ static void test_counts(bench *b)
 
 static void test_finish(bench *b)
 {
-    test_fold(b, GM_DTYPE_F32);
-    test_fold(b, GM_DTYPE_F64);
+    for (int64_t part_ld = COLS + 2; part_ld >= 0; part_ld -= COLS + 2) {
+        test_fold(b, GM_DTYPE_F32, part_ld);
+        test_fold(b, GM_DTYPE_F64, part_ld);
+    }
     for (int type = 0; type < GM_DTYPES; type++) {
         test_values(b, (gm_dtype)type, 0);
         test_values(b, (gm_dtype)type, 1);
