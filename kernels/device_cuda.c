@@ -133,7 +133,7 @@ out:
     {                                                                                                \
         return gm_cuda_check(queue->device, (cudaError_t)gm_cuda_##name(queue->stream, call), what); \
     }
-#define GM_CUDA_PRODUCT(precision, family, operand, accumulator, leaf, kernel, name, ...) \
+#define GM_CUDA_PRODUCT(precision, family, operand, accumulator, kernel, name, ...) \
     LAUNCH(name, gm_product_call, "product (kernel " kernel ")")
 #include "kernels/matmul/products_cuda.def"
 #undef GM_CUDA_PRODUCT

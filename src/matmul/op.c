@@ -45,6 +45,7 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
 {
     gm_matmul_problem *problem = &c->problem;
     const gm_product *product = gm_matmul_product(job, c);
+    c->kernel = product->family; /* of all ranks: bits differ between kernels */
     *problem = (gm_matmul_problem){
         .m = c->m,
         .n = c->n,
@@ -100,6 +101,8 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     for (int i = 0; i < run->shape.inputs; i++)
         request.buffers &= gm_reader_takes_any(&run->input[i]);
     *p = (gm_matmul){.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none};
+    if (!p->product)
+        return gm_matmul_check_device(run->job, c);
     gm_matmul_problem problem = c->problem;
     problem.rates = run->job->rates;
     int status = gm_matmul_plan_make(&problem, budget, &request, &p->plan, need);

@@ -23,6 +23,8 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
         request.buffers &= gm_reader_takes_any(&run->input[i]);
     *b = (gm_batch){
         .product = {.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none}};
+    if (!p->product)
+        return gm_matmul_check_device(run->job, c);
     gm_matmul_problem problem = c->problem;
     problem.rates = run->job->rates;
     int status = gm_batch_plan_make(c, p->product->operand, &problem, budget, &request, &b->plan, need);
