@@ -345,8 +345,15 @@ static __device__ __forceinline__ void multiply_tiles(const hopper_leaf &p, cons
     }
 }
 
+/* Older devices have no clusters; the kernel is empty there, and never launched. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define HOPPER_CLUSTER
+#else
+#define HOPPER_CLUSTER __cluster_dims__(HOPPER_BLOCKS, 1, 1)
+#endif
+
 template <class TYPE, int PLANES>
-static __global__ void __cluster_dims__(HOPPER_BLOCKS, 1, 1) __launch_bounds__(HOPPER_THREADS, 1)
+static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
     multiply_leaf(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                   const __grid_constant__ hopper_leaf p)
 {

@@ -1,6 +1,20 @@
 /* matmul_cuda_hopper.cu - products on the tensor cores of sm_90a: splits the panels, then multiplies leaf after leaf.
  *
  * float32 takes three kernels for each leaf, one for each scheme (split.h); those that have no units end at once. */
+#include <cuda_runtime.h>
+
+#include "kernels/matmul/calls.h"
+
+extern "C" int gm_cuda_hopper_is_built(void)
+{
+#ifdef GM_HAVE_SM90A
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+#ifdef GM_HAVE_SM90A /* before CUDA 12 there is neither sm_90a nor a type for maps of tensors */
 #include "kernels/matmul/hopper_cuda.cuh"
 #include "kernels/matmul/split_cuda.cuh"
 
@@ -185,15 +199,6 @@ static bool is_empty(const gm_product_call *call)
     return call->m == 0 || call->n == 0 || call->k == 0;
 }
 
-extern "C" int gm_cuda_hopper_is_built(void)
-{
-#ifdef GM_HAVE_SM90A
-    return 1;
-#else
-    return 0;
-#endif
-}
-
 /* Operands that are rounded to one plane. */
 template <class TYPE, class SPLIT>
 static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
@@ -332,3 +337,17 @@ extern "C" int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_produc
     }
     return error;
 }
+
+#else
+
+#define NOT_BUILT(name)                                                                  \
+    extern "C" int gm_cuda_matmul_hopper_##name(gm_cuda_stream, const gm_product_call *) \
+    {                                                                                    \
+        return cudaErrorNoKernelImageForDevice;                                          \
+    }
+NOT_BUILT(fp32)
+NOT_BUILT(tf32)
+NOT_BUILT(fp16)
+NOT_BUILT(bf16)
+
+#endif
