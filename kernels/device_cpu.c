@@ -229,41 +229,15 @@ static int run_fp64(gm_queue *queue, const gm_product_call *call)
 }
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
-static const gm_product products[] = {
-    {.precision = GM_PRECISION_FP64,
-     .family = GM_KERNEL_BLAS,
-     .operand = GM_DTYPE_F64,
-     .accumulator = GM_DTYPE_F64,
-     .tile = GM_CPU_TILE,
-     .leaf = 2048,
-     .wants_tiles = 1,
-     .kernel = GM_BLAS "-dgemm",
-     .run = run_fp64,
-     .error.addition = 0x1p-53,
-     .batches = 1},
-    {.precision = GM_PRECISION_FP32,
-     .family = GM_KERNEL_BLAS,
-     .operand = GM_DTYPE_F32,
-     .accumulator = GM_DTYPE_F32,
-     .tile = GM_CPU_TILE,
-     .leaf = 128,
-     .wants_tiles = 1,
-     .kernel = GM_BLAS "-sgemm",
-     .run = run_fp32,
-     .error.addition = 0x1p-24,
-     .batches = 1},
-    {.precision = GM_PRECISION_EXACT,
-     .family = GM_KERNEL_BLAS,
-     .operand = GM_DTYPE_F64,
-     .accumulator = GM_DTYPE_F64,
-     .tile = GM_CPU_TILE,
-     .leaf = 2048,
-     .wants_tiles = 1,
-     .kernel = GM_BLAS "-dgemm",
-     .run = run_fp64,
-     .error.addition = 0x1p-53,
-     .batches = 1},
-};
+#define PRODUCT(id, type, title, launcher, shortest, roundoff)                                   \
+    {                                                                                            \
+        .precision = GM_PRECISION_##id, .family = GM_KERNEL_BLAS, .operand = GM_DTYPE_##type,    \
+        .accumulator = GM_DTYPE_##type, .tile = GM_CPU_TILE, .leaf = shortest, .wants_tiles = 1, \
+        .kernel = GM_BLAS title, .run = launcher, .error.addition = roundoff, .batches = 1       \
+    }
+static const gm_product products[] = {PRODUCT(FP64, F64, "-dgemm", run_fp64, 2048, 0x1p-53),
+                                      PRODUCT(FP32, F32, "-sgemm", run_fp32, 128, 0x1p-24),
+                                      PRODUCT(EXACT, F64, "-dgemm", run_fp64, 2048, 0x1p-53)};
 
 static const gm_product *cpu_product(gm_device *device, int index)
 {

@@ -105,10 +105,11 @@ struct split_tf32 {
     enum { PLANES = 1, SCHEME = SPLIT_UNSCALED };
     static __device__ __forceinline__ void split(float x, int, float (&part)[1])
     {
-        uint32_t bits = __float_as_uint(x);
-        bool finite = magnitude(x)<0x7f800000u, is_nan = magnitude(x)> 0x7f800000u;
-        bits += finite ? 0xfffu + (bits >> 13 & 1) : 0;
-        part[0] = __uint_as_float(is_nan ? 0x7fc00000u : bits & 0xffffe000u);
+        const uint32_t infinite = 0x7f800000u, nan = 0x7fc00000u;
+        uint32_t bits = __float_as_uint(x), size = magnitude(x);
+        if (size < infinite)
+            bits += 0xfffu + (bits >> 13 & 1);
+        part[0] = __uint_as_float(size > infinite ? nan : bits & 0xffffe000u);
     }
 };
 

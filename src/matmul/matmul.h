@@ -327,6 +327,9 @@ gm_piece gm_matmul_block_of(const gm_matmul *product, const gm_piece *piece);
 /* A sum of a block, on the device. */
 double *gm_matmul_sum(const gm_matmul *product, const gm_piece *block, gm_sum sum);
 
+/* Enqueues a probe of op(M), given as if M were not transposed. */
+int gm_matmul_probe_op(const gm_matmul *product, gm_queue *queue, int transposed, gm_probe_call call);
+
 /* Enqueues the check's work on the device: the start of a block, the share of a step, a strip of C or C0 (adds to the
  * sum cx and the next three). */
 int gm_matmul_probe_begin(gm_matmul *product, const gm_piece *block, gm_queue *queue);

@@ -23,8 +23,7 @@ int gm_matmul_probe_begin(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     return status ? status : ops->copy_in(queue, p->u, u, p->host_u + (piece->row - p->part.row0), u, u, 1);
 }
 
-/* A probe of op(M), given as if M were not transposed. */
-static int probe_op(gm_matmul *p, gm_queue *queue, int transposed, gm_probe_call call)
+int gm_matmul_probe_op(const gm_matmul *p, gm_queue *queue, int transposed, gm_probe_call call)
 {
     if (transposed)
         call = (gm_probe_call){.rows = call.cols,
@@ -40,7 +39,13 @@ static int probe_op(gm_matmul *p, gm_queue *queue, int transposed, gm_probe_call
                                .r_sq = call.s_sq,
                                .s = call.r,
                                .s_abs = call.r_abs,
-                               .s_sq = call.r_sq};
+                               .s_sq = call.r_sq,
+                               .batch = call.batch,
+                               .next_m = call.next_m,
+                               .next_p = call.next_q,
+                               .next_q = call.next_p,
+                               .next_r = call.next_s,
+                               .next_s = call.next_r};
     return ops_of(p)->probe(queue, &call);
 }
 
@@ -86,11 +91,11 @@ int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     vb.q = p->v;
     vb.s = gm_matmul_sum(p, piece, GM_SUM_VB);
     if (!status)
-        status = probe_op(p, queue, p->c->transpose[GM_B], bx);
+        status = gm_matmul_probe_op(p, queue, p->c->transpose[GM_B], bx);
     if (!status)
-        status = probe_op(p, queue, p->c->transpose[GM_A], au);
+        status = gm_matmul_probe_op(p, queue, p->c->transpose[GM_A], au);
     if (!status)
-        status = probe_op(p, queue, p->c->transpose[GM_B], vb);
+        status = gm_matmul_probe_op(p, queue, p->c->transpose[GM_B], vb);
     if (!status)
         status = add_square(p, queue, p->y_abs, depth, gm_matmul_sum(p, piece, GM_SUM_YY));
     return status ? status : add_square(p, queue, p->v_abs, depth, gm_matmul_sum(p, piece, GM_SUM_VV));

@@ -7,32 +7,6 @@ static const gm_device_ops *ops_of(const gm_batch *b)
     return b->product.job->ops;
 }
 
-/* A probe of op(M), given as if M were not transposed. */
-static int probe_op(const gm_batch *b, gm_queue *queue, int transposed, gm_probe_call call)
-{
-    if (transposed)
-        call = (gm_probe_call){.rows = call.cols,
-                               .cols = call.rows,
-                               .m = call.m,
-                               .pitch = call.pitch,
-                               .type = call.type,
-                               .p = call.q,
-                               .q = call.p,
-                               .r = call.s,
-                               .r_abs = call.s_abs,
-                               .r_sq = call.s_sq,
-                               .s = call.r,
-                               .s_abs = call.r_abs,
-                               .s_sq = call.r_sq,
-                               .batch = call.batch,
-                               .next_m = call.next_m,
-                               .next_p = call.next_q,
-                               .next_q = call.next_p,
-                               .next_r = call.next_s,
-                               .next_s = call.next_r};
-    return ops_of(b)->probe(queue, &call);
-}
-
 /* A (B x), (u'A) B and the bounds of their errors, as calls. */
 typedef struct probes {
     gm_probe_call bx, au, vb, yy, vv;
@@ -120,13 +94,13 @@ int gm_batch_probe(gm_batch *b, const gm_piece *piece, const gm_batch_operands *
     set_probes(b, piece->rows, o, sums, &c);
     int status = ops_of(b)->zero(queue, b->vectors, (size_t)(piece->rows * b->plan.vectors) * sizeof(double));
     if (!status)
-        status = probe_op(b, queue, transposed[GM_B], c.bx);
+        status = gm_matmul_probe_op(&b->product, queue, transposed[GM_B], c.bx);
     if (!status && o->next_b == 0)
         status = spread_squares(b, piece->rows, &c, queue);
     if (!status)
-        status = probe_op(b, queue, transposed[GM_A], c.au);
+        status = gm_matmul_probe_op(&b->product, queue, transposed[GM_A], c.au);
     if (!status)
-        status = probe_op(b, queue, transposed[GM_B], c.vb);
+        status = gm_matmul_probe_op(&b->product, queue, transposed[GM_B], c.vb);
     if (!status)
         status = ops_of(b)->probe(queue, &c.yy);
     return status ? status : ops_of(b)->probe(queue, &c.vv);
