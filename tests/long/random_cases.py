@@ -91,7 +91,7 @@ def matmul(rng):
     m, n = (extent(rng, 40 if k > 300 else 90) for _ in "mn")
     m, n = (0 if rng.random() < 0.03 else e for e in (m, n))
     exact, finite = rng.random() < 0.5, rng.random() < 0.8
-    kinds = [pick(rng, *"u1 i1 u2 i2 u4 i4 f2 f4 f4 f4 f8 f8".split()) for _ in "AB"]
+    kinds = [pick(rng, *"u1 i1 u2 i2 u4 i4 f2 f4 f4 f4 f8 f8".split(), *["u8", "i8"] * exact) for _ in "AB"]
     transpose = pick(rng, "", "", "a", "b", "ab")
     one = rng.random() < 0.08 and transpose in ("a", "b") # A and B are the same elements
     a, b = (operand(rng, dims[::-1] if letter in transpose else dims, kind, exact, finite)
@@ -114,12 +114,13 @@ def matmul(rng):
     words += [f"--alpha={alpha}"] if alpha != 1 else []
     words += ["--transpose", transpose] if transpose else []
     a, b = (native(x).T if letter in transpose else native(x) for x, letter in ((a, "a"), (b, "b")))
-    c0, beta = None, 0
+    c0, beta, code = None, 0, 0
     if rng.random() < 0.3:
         c0 = operand(rng, (a.shape[0], b.shape[1]), pick(rng, "u1", "i4", "i8", "f2", "f4", "f8"), exact, finite)
         given, c0 = put(rng, c0, "c0")
         beta = pick(rng, 1, 1, -2, 0.5, 0)
         words += ["--add", given] + ([f"--beta={beta}"] if beta != 1 else [])
+        code = 3 if beta and c0.dtype.kind != "f" and (abs(c0.astype("f8")) > 2.0**53).any() else 0
     words += ["--no-verify"] if rng.random() < 0.1 else []
     words += output(rng, (a.shape[0], b.shape[1]), pick(rng, None, None, "x", "group/y"))
     dataset = words[words.index("-o") + 1].partition(":")[2] or "C"
@@ -143,7 +144,7 @@ def matmul(rng):
             large = ~(abs(want) + error < float(np.finfo(out).max)) | ~np.isfinite(error) # near the overflow, or of inputs that are not finite
             large &= np.isfinite(want) | (~np.isfinite(error) & np.isfinite(product_of(abs(wide[0]), abs(wide[1]))))
             return differences(got, want.astype(out), alike | large)
-    return Case(["matmul", *words], faults)
+    return Case(["matmul", *words], faults, code)
 
 
 # --- reduce ---
