@@ -305,7 +305,7 @@ static void check_rows(const json_t *rows, const char *precision, const char *ri
 
 static void test_products(const gm_ranks *ranks)
 {
-    const char *line = "bench matmul --shapes grid:5:19:33 --device cpu --threads 1 -q --json r.json --force";
+    const char *const line = "bench matmul --shapes grid:5:19:33 --device cpu --threads 1 -q --json r.json --force";
     gm_error error;
     int status = command_run_all(ranks, plant, line);
     gm_error_get(&error);
