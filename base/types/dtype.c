@@ -76,6 +76,12 @@ double gm_dtype_overflow(gm_dtype type)
     return is_float(type) ? gm_format_overflow((int)table[type].size, table[type].digits) : (double)INFINITY;
 }
 
+void gm_dtype_ends(gm_dtype type, double *low, double *high)
+{
+    *high = is_float(type) ? gm_dtype_overflow(type) : gm_dtype_largest(type) + 1;
+    *low = is_float(type) ? -*high : table[type].kind == GM_SIGNED ? -*high - 1 : -1;
+}
+
 gm_dtype gm_dtype_find(const char *name)
 {
     int type = 0;

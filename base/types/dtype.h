@@ -32,6 +32,9 @@ double gm_dtype_roundoff(gm_dtype type);
 double gm_dtype_smallest(gm_dtype type);
 double gm_dtype_largest(gm_dtype type);
 double gm_dtype_overflow(gm_dtype type);
+/* The ends of a type: float64 values, rounded first where the type is one of integers, that are `low` or below or
+ * `high` or above are none of it. Not of 64-bit integers, whose ends float64 does not hold. */
+void gm_dtype_ends(gm_dtype type, double *low, double *high);
 
 /* The order of bytes of this machine. */
 static inline int gm_is_little_endian(void)

@@ -37,11 +37,12 @@ typedef struct gm_product_call {
     int64_t ldb;
     void *acc; /* [m][ldacc], accumulator type */
     int64_t ldacc;
-    int64_t leaf;   /* length of a leaf in k, a multiple of 64; the last one may be shorter */
-    int64_t tile;   /* C is cut into tiles of tile x tile from the corner of acc; at most the product's tile */
-    int accumulate; /* 0: the first leaf is stored, acc is not read */
+    int64_t leaf;       /* length of a leaf in k, a multiple of 64; the last one may be shorter */
+    int64_t tile;       /* C is cut into tiles of tile x tile from the corner of acc; at most the product's tile */
+    int accumulate;     /* 0: the first leaf is stored, acc is not read */
+    int is_unsigned[2]; /* A, B: 8-bit integers are those of U8, not of I8 */
     void *tiles; /* [tile_count][tile][tile] accumulators of device memory as work space, if the product wants_tiles */
-    int64_t tile_count; /* one for each processor thread that it may use; at least 1 */
+    int64_t tile_count; /* wants_tiles for each processor thread that it may use; at least those of one */
     void *work[2];      /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
     int ready[2];       /* work holds what the last call made of the same panel, of the same size */
     double *schemes;    /* [GM_SCHEMES] in device memory: units times k by each scheme are added to it; NULL */
@@ -66,7 +67,7 @@ typedef struct gm_product {
     gm_dtype accumulator; /* type of acc */
     int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
     int64_t leaf;         /* the shortest leaf, in k */
-    int wants_tiles;      /* run needs call.tiles */
+    int wants_tiles;      /* those of call.tiles that a thread needs; 0: run uses none */
     const char *kernel;   /* its name, for the report */
     int (*run)(gm_queue *queue, const gm_product_call *call);
     gm_sum_error error;
@@ -90,6 +91,9 @@ typedef struct gm_product_query {
  * device supports none. Pure: all ranks with devices of one kind find the same. */
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query);
 
+/* The type of a panel of some data: that of the product's operands, and of 8-bit integers that of the data. */
+gm_dtype gm_panel_type(gm_dtype operand, gm_dtype data);
+
 /* The largest error of an element of C before it is stored, relative to (|A| |B|). is_plain: some units were multiplied
  * in the accumulator's type (GM_SCHEME_F32). */
 double gm_product_error(const gm_product *product, int64_t k, int64_t leaf, int64_t leaves, int is_plain);
@@ -102,12 +106,12 @@ typedef struct gm_unpack_call {
     size_t src_pitch; /* bytes from row to row */
     gm_dtype src_type;
     int swap;
-    void *dst; /* [rows][ld], F32 or F64 */
+    void *dst; /* [rows][ld], F32, F64, or a type of 8 bits that src has too */
     int64_t ld;
     gm_dtype dst_type;
 } gm_unpack_call;
 
-/* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32 or F64. */
+/* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32, F64 or I32. */
 typedef struct gm_fold_call {
     int64_t rows, cols;
     const void *part; /* [rows][part_ld] */
@@ -120,14 +124,14 @@ typedef struct gm_fold_call {
 /* Numbers of elements of a result that are not finite. */
 typedef struct gm_nonfinite {
     uint64_t nan, inf; /* NaN and infinity in the float64 value itself */
-    uint64_t overflow; /* finite in float64, infinite in the type of C */
+    uint64_t overflow; /* finite in float64, infinite in the type of C; I32: beyond its ends */
 } gm_nonfinite;
 
 /* out[i][j] = alpha acc[i][j] + beta c0[i][j], evaluated in float64 with each operation rounded, then rounded once to
- * the type of C. */
+ * the type of C: to the nearest integer, or the next end of I32; NaN to 0. */
 typedef struct gm_finish_call {
     int64_t rows, cols;
-    const void *acc; /* [rows][ldacc], F32 or F64; NULL: zeros (k = 0, or alpha = 0) */
+    const void *acc; /* [rows][ldacc], F32, F64 or I32; NULL: zeros (k = 0, or alpha = 0) */
     int64_t ldacc;
     gm_dtype acc_type;
     double alpha, beta;
@@ -135,7 +139,7 @@ typedef struct gm_finish_call {
         *c0; /* [rows][cols] contiguous, file bytes as for unpack; NULL when beta is 0: then nothing of it is read */
     gm_dtype c0_type;
     int c0_swap;
-    void *out; /* [rows][cols], contiguous, F16, F32 or F64, in the order of bytes of this machine */
+    void *out; /* [rows][cols], contiguous, a float or I32, in the order of bytes of this machine */
     gm_dtype out_type;
     gm_nonfinite *count; /* device memory; added to */
 } gm_finish_call;
@@ -161,10 +165,11 @@ typedef struct gm_probe_call {
 } gm_probe_call;
 
 /* The products are no entries of the table: gm_device_ops.product lists them. */
-enum { GM_CPU_TILE = 512 };
-int gm_cpu_matmul_fp32(int threads, const gm_product_call *call); /* float32 operands and accumulators */
-int gm_cpu_matmul_fp64(int threads, const gm_product_call *call); /* float64 operands and accumulators */
-enum { GM_CUDA_TILE = 256 };                                      /* a multiple of the tiles of all product kernels */
+enum { GM_CPU_TILE = 512, GM_CPU_TILES = 1, GM_CPU_TILES_INT8 = 4 }; /* tiles: those of a thread */
+int gm_cpu_matmul_fp32(int threads, const gm_product_call *call);    /* float32 operands and accumulators */
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call);    /* float64 operands and accumulators */
+int gm_cpu_matmul_int8(int threads, const gm_product_call *call);    /* 8-bit operands, 32-bit accumulators */
+enum { GM_CUDA_TILE = 256 }; /* a multiple of the tiles of all product kernels */
 int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call); /* float32 operands, float64 acc */

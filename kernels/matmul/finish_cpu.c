@@ -20,20 +20,22 @@ enum { SEGMENT = 512 }; /* elements processed at a time, in buffers that the fir
     }
 ADD(float)
 ADD(double)
+ADD(int32_t)
 
 int gm_cpu_fold(int threads, const gm_fold_call *call)
 {
-    if (call->type != GM_DTYPE_F32 && call->type != GM_DTYPE_F64)
+#define FOLD(id, type)                                                                                              \
+    case GM_DTYPE_##id:                                                                                             \
+        _Pragma("omp parallel for num_threads(threads) schedule(static)") for (int64_t i = 0; i < call->rows; i++)  \
+            add_##type((type *)call->acc + i * call->ld, (const type *)call->part + i * call->part_ld, call->cols); \
+        return GM_OK;
+    switch (call->type) {
+        FOLD(F32, float)
+        FOLD(F64, double)
+        FOLD(I32, int32_t)
+    default:
         return gm_fail(GM_EINTERNAL, "fold of %s", gm_dtype_name(call->type));
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < call->rows; i++) {
-        if (call->type == GM_DTYPE_F32) {
-            add_float((float *)call->acc + i * call->ld, (const float *)call->part + i * call->part_ld, call->cols);
-        } else {
-            add_double((double *)call->acc + i * call->ld, (const double *)call->part + i * call->part_ld, call->cols);
-        }
     }
-    return GM_OK;
 }
 
 static void scale(double *x, int64_t n, double factor)
@@ -43,7 +45,17 @@ static void scale(double *x, int64_t n, double factor)
         x[i] *= factor;
 }
 
-/* Rounding of a row to a type of C: NULL for integers. */
+/* Of I32: integers to the next one that it holds, NaN to 0. */
+static void round_I32(void *out, const double *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        double limited = x[i] > INT32_MAX ? INT32_MAX : x[i] < INT32_MIN ? INT32_MIN : x[i];
+        ((int32_t *)out)[i] = limited == limited ? (int32_t)limited : 0;
+    }
+}
+
+/* Rounding of a row to a type of C: NULL for other integers. */
 #define ROUND_UNSIGNED(id, ctype)
 #define ROUND_SIGNED(id, ctype)
 #define ROUND_FLOAT(id, ctype)                                    \
@@ -61,13 +73,24 @@ static void scale(double *x, int64_t n, double factor)
 #define ROUNDER_UNSIGNED(id) NULL
 #define ROUNDER_SIGNED(id) NULL
 #define ROUNDER_FLOAT(id) round_##id
-static void (*const rounders[GM_DTYPES])(void *out, const double *x, int64_t n) = {
+static void (*rounder_of(gm_dtype type))(void *out, const double *x, int64_t n)
+{
+    static void (*const floats[GM_DTYPES])(void *out, const double *x, int64_t n) = {
 #define GM_DTYPE(id, name, ctype, kind, bytes, digits) ROUNDER_##kind(id),
 #include "base/types/dtypes.def"
 #undef GM_DTYPE
-};
+    };
+    return type == GM_DTYPE_I32 ? round_I32 : floats[type];
+}
 
-static gm_nonfinite count_nonfinite(const double *x, int64_t n, double limit)
+static void round_to_integers(double *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        x[i] = rint(x[i]);
+}
+
+static gm_nonfinite count_nonfinite(const double *x, int64_t n, double low, double high)
 {
     uint64_t nan = 0, inf = 0, overflow = 0;
 #pragma omp simd reduction(+ : nan, inf, overflow)
@@ -75,7 +98,7 @@ static gm_nonfinite count_nonfinite(const double *x, int64_t n, double limit)
         double magnitude = fabs(x[i]);
         nan += magnitude != magnitude;
         inf += magnitude > DBL_MAX;
-        overflow += (magnitude >= limit) & (magnitude <= DBL_MAX);
+        overflow += ((x[i] >= high) | (x[i] <= low)) & (magnitude <= DBL_MAX);
     }
     return (gm_nonfinite){nan, inf, overflow};
 }
@@ -108,17 +131,21 @@ int gm_cpu_finish(int threads, const gm_finish_call *call)
     size_t size = gm_dtype_size(call->out_type);
     int64_t segments = gm_ceil_div(call->cols, SEGMENT);
     uint64_t nan = 0, inf = 0, overflow = 0;
-    if (rounders[call->out_type] == NULL)
+    void (*round)(void *out, const double *x, int64_t n) = rounder_of(call->out_type);
+    double low, high;
+    if (round == NULL)
         return gm_fail(GM_EINTERNAL, "finish to %s", gm_dtype_name(call->out_type));
-    double overflow_limit = gm_dtype_overflow(call->out_type);
+    gm_dtype_ends(call->out_type, &low, &high);
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(static) reduction(+ : nan, inf, overflow)
     for (int64_t i = 0; i < call->rows; i++) {
         for (int64_t s = 0; s < segments; s++) {
             double x[SEGMENT];
             int64_t j = s * SEGMENT, n = gm_min(SEGMENT, call->cols - j);
             evaluate(call, i, j, n, x);
-            rounders[call->out_type]((char *)call->out + (size_t)(i * call->cols + j) * size, x, n);
-            gm_nonfinite count = count_nonfinite(x, n, overflow_limit);
+            if (gm_dtype_get_kind(call->out_type) != GM_FLOAT)
+                round_to_integers(x, n);
+            round((char *)call->out + (size_t)(i * call->cols + j) * size, x, n);
+            gm_nonfinite count = count_nonfinite(x, n, low, high);
             nan += count.nan;
             inf += count.inf;
             overflow += count.overflow;

@@ -15,6 +15,11 @@ static __device__ __forceinline__ double add_rounded(double a, double b)
     return __dadd_rn(a, b);
 }
 
+static __device__ __forceinline__ int32_t add_rounded(int32_t a, int32_t b)
+{
+    return a + b;
+}
+
 template <typename REAL>
 static __global__ void __launch_bounds__(LANES *WARPS) fold(gm_fold_call call)
 {
@@ -46,6 +51,8 @@ extern "C" int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call)
         fold<float><<<grid, block, 0, stream>>>(*call);
     } else if (call->type == GM_DTYPE_F64) {
         fold<double><<<grid, block, 0, stream>>>(*call);
+    } else if (call->type == GM_DTYPE_I32) {
+        fold<int32_t><<<grid, block, 0, stream>>>(*call);
     } else {
         return cudaErrorInvalidValue;
     }
@@ -65,6 +72,7 @@ static __device__ __forceinline__ double load_acc(const gm_finish_call &call, in
 {
     return call.acc == NULL                ? 0
            : call.acc_type == GM_DTYPE_F32 ? ((const float *)call.acc)[at]
+           : call.acc_type == GM_DTYPE_I32 ? ((const int32_t *)call.acc)[at]
                                            : ((const double *)call.acc)[at];
 }
 
@@ -75,17 +83,19 @@ static __device__ __forceinline__ void store_out(const gm_finish_call &call, int
         ((gm_f16 *)call.out)[at] = gm_round_gm_f16(value);
     } else if (call.out_type == GM_DTYPE_F32) {
         ((float *)call.out)[at] = gm_round_float(value);
+    } else if (call.out_type == GM_DTYPE_I32) {
+        ((int32_t *)call.out)[at] = __double2int_rn(value); /* NaN to 0, and what is beyond an end to that end */
     } else {
         ((double *)call.out)[at] = value;
     }
 }
 
-/* overflow: the smallest magnitude that is infinite in the type of C. The types of acc and out are tested at run time,
- * the same way in all threads: the kernel is bound by memory. */
+/* low, high: the ends of the type of C (gm_dtype_ends). The types of acc and out are tested at run time, the same way
+ * in all threads: the kernel is bound by memory. */
 template <typename ELEMENT>
-static __global__ void __launch_bounds__(LANES *WARPS) finish(gm_finish_call call, double overflow)
+static __global__ void __launch_bounds__(LANES *WARPS) finish(gm_finish_call call, double low, double high)
 {
-    const bool add = call.c0 != NULL;
+    const bool add = call.c0 != NULL, is_integer = call.out_type == GM_DTYPE_I32;
     unsigned nan = 0, inf = 0, over = 0;
     elementwise(call.rows, call.cols, [&](int64_t i, int64_t j, int n) {
         double x[EACH];
@@ -105,9 +115,10 @@ static __global__ void __launch_bounds__(LANES *WARPS) finish(gm_finish_call cal
                     ELEMENT::read(raw[e], call.c0_swap, &more);
                     value = __dadd_rn(value, __dmul_rn(call.beta, more));
                 }
+                value = is_integer ? rint(value) : value;
                 nan += isnan(value);
                 inf += isinf(value);
-                over += isfinite(value) && fabs(value) >= overflow;
+                over += isfinite(value) && (value <= low || value >= high);
                 store_out(call, i * call.cols + j + e * LANES, value);
             }
         }
@@ -127,16 +138,18 @@ extern "C" int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call)
         return cudaSuccess;
     if (call->c0 != NULL && misaligned(call->c0, 0, call->c0_type))
         return cudaErrorMisalignedAddress;
-    if (call->out_type != GM_DTYPE_F16 && call->out_type != GM_DTYPE_F32 && call->out_type != GM_DTYPE_F64)
+    if (call->out_type != GM_DTYPE_F16 && call->out_type != GM_DTYPE_F32 && call->out_type != GM_DTYPE_F64 &&
+        call->out_type != GM_DTYPE_I32)
         return cudaErrorInvalidValue;
-    double overflow = gm_dtype_overflow(call->out_type);
+    double low, high;
+    gm_dtype_ends(call->out_type, &low, &high);
     dim3 grid = elementwise_grid(call->rows, call->cols), block = elementwise_block();
     if (call->c0 == NULL) {
-        finish<no_element><<<grid, block, 0, stream>>>(*call, overflow);
+        finish<no_element><<<grid, block, 0, stream>>>(*call, low, high);
         return cudaGetLastError();
     }
     return dispatch(call->c0_type, [&](auto element) {
-        finish<decltype(element)><<<grid, block, 0, stream>>>(*call, overflow);
+        finish<decltype(element)><<<grid, block, 0, stream>>>(*call, low, high);
         return cudaGetLastError();
     });
 }

@@ -30,6 +30,11 @@ const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, c
     return last;
 }
 
+gm_dtype gm_panel_type(gm_dtype operand, gm_dtype data)
+{
+    return operand == GM_DTYPE_I8 ? data : operand;
+}
+
 double gm_product_error(const gm_product *product, int64_t k, int64_t leaf, int64_t leaves, int is_plain)
 {
     const gm_sum_error *e = &product->error;

@@ -46,9 +46,15 @@ void gm_cpu_row_f64(double *dst, const void *src, int64_t n, gm_dtype type, int 
     rows[type].f64(dst, src, n, swap);
 }
 
+/* 8-bit integers go to their panel as they are. */
+static int is_copy(const gm_unpack_call *call)
+{
+    return call->src_type == call->dst_type && (!call->swap || gm_dtype_size(call->src_type) == 1);
+}
+
 static void convert(const gm_unpack_call *call, void *dst, const void *src, int64_t n)
 {
-    if (call->src_type == call->dst_type && !call->swap) {
+    if (is_copy(call)) {
         memcpy(dst, src, (size_t)n * gm_dtype_size(call->dst_type));
     } else if (call->dst_type == GM_DTYPE_F32) {
         gm_cpu_row_f32(dst, src, n, call->src_type, call->swap);
@@ -62,8 +68,9 @@ int gm_cpu_unpack(int threads, const gm_unpack_call *call)
     enum { SEGMENT = 16384 }; /* a long row is work for several threads */
     size_t from = gm_dtype_size(call->src_type), to = gm_dtype_size(call->dst_type);
     int64_t segments = gm_ceil_div(call->cols, SEGMENT);
-    if (call->dst_type != GM_DTYPE_F32 && call->dst_type != GM_DTYPE_F64)
-        return gm_fail(GM_EINTERNAL, "unpack to %s", gm_dtype_name(call->dst_type));
+    if (call->dst_type != GM_DTYPE_F32 && call->dst_type != GM_DTYPE_F64 && !is_copy(call))
+        return gm_fail(GM_EINTERNAL, "unpack of %s to %s", gm_dtype_name(call->src_type),
+                       gm_dtype_name(call->dst_type));
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
     for (int64_t i = 0; i < call->rows; i++) {
         for (int64_t s = 0; s < segments; s++) {

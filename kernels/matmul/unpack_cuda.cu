@@ -45,6 +45,11 @@ extern "C" int gm_cuda_unpack(gm_cuda_stream stream, const gm_unpack_call *call)
         return cudaSuccess;
     if (misaligned(call->src, call->src_pitch, call->src_type))
         return cudaErrorMisalignedAddress;
+    if (gm_dtype_size(call->dst_type) == 1)
+        return call->src_type == call->dst_type
+                   ? cudaMemcpy2DAsync(call->dst, (size_t)call->ld, call->src, call->src_pitch, (size_t)call->cols,
+                                       (size_t)call->rows, cudaMemcpyDeviceToDevice, stream)
+                   : cudaErrorInvalidValue;
     return dispatch(call->src_type, [&](auto element) { return launch<decltype(element)>(stream, call); });
 }
 

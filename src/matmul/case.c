@@ -230,6 +230,27 @@ static void set_checks(gm_matmul_case *c, gm_dtype operand)
     }
 }
 
+/* Sums of 8-bit integers have 32 bits, and none of them may need more. */
+static int check_integers(const gm_matmul_case *c)
+{
+    char title[GM_PATH_MAX];
+    int64_t most = INT32_MAX;
+    for (int i = GM_A; i <= GM_B; i++) {
+        gm_dtype type = c->operand[i].type;
+        if (type != GM_DTYPE_I8 && type != GM_DTYPE_U8)
+            return gm_fail(GM_EUSAGE, "--precision int8 is for data of i8 or u8; %s is %s",
+                           gm_dataset_title(&c->operand[i], title), gm_dtype_name(type));
+        most /= type == GM_DTYPE_I8 ? -INT8_MIN : UINT8_MAX;
+    }
+    return c->k <= most
+               ? GM_OK
+               : gm_fail(GM_EUSAGE,
+                         "--precision int8: a sum of %lld products of %s and %s may exceed 32 bits, expected at "
+                         "most %lld; --precision fp64 is exact there",
+                         (long long)c->k, gm_dtype_name(c->operand[GM_A].type), gm_dtype_name(c->operand[GM_B].type),
+                         (long long)most);
+}
+
 static int set_types(const gm_options *o, gm_matmul_case *c)
 {
     char title[GM_PATH_MAX], list[GM_MESSAGE_MAX];
@@ -250,9 +271,10 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
     }
     set_checks(c, how->operand);
     c->result = o->type ? gm_dtype_find(o->type) : how->result;
-    if (o->type && (c->result == GM_DTYPES || gm_dtype_get_kind(c->result) != GM_FLOAT))
-        return gm_fail(GM_EUSAGE, "--type '%s': expected %s for C", o->type, gm_dtype_list(GM_FLOAT, list));
-    return GM_OK;
+    if (c->result == GM_DTYPES || (c->result != how->result && gm_dtype_get_kind(c->result) != GM_FLOAT))
+        return gm_fail(GM_EUSAGE, "--type '%s': expected %s%s for C", o->type,
+                       gm_dtype_get_kind(how->result) != GM_FLOAT ? "i32, " : "", gm_dtype_list(GM_FLOAT, list));
+    return how->operand == GM_DTYPE_I8 ? check_integers(c) : GM_OK;
 }
 
 int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)

@@ -56,10 +56,18 @@ double gm_check_vector(int which, int64_t index)
     return z & 1 ? -value : value;
 }
 
-/* Half the spacing of the smallest numbers; float64: the spacing, its half is no number. */
+/* Half the spacing of the smallest numbers; float64: the spacing, its half is no number; integers: sums are exact. */
 static double tiny(gm_dtype type)
 {
-    return fmax(gm_dtype_smallest(type) / 2, 0x1p-1074);
+    return gm_dtype_get_kind(type) != GM_FLOAT ? 0 : fmax(gm_dtype_smallest(type) / 2, 0x1p-1074);
+}
+
+/* The largest error of an element of C, as an integer is stored: none where alpha, beta and C0 are integers. */
+static double rounding_to_integer(const gm_matmul_case *c)
+{
+    int is_exact = c->alpha == rint(c->alpha) &&
+                   (!c->has_c0 || (c->beta == rint(c->beta) && gm_dtype_get_kind(c->operand[GM_C0].type) != GM_FLOAT));
+    return gm_dtype_get_kind(c->result) == GM_FLOAT || is_exact ? 0 : 0.5;
 }
 
 /* One direction of the check: rows (against x) or columns (against u). */
@@ -111,8 +119,9 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
     /* Of an element against |A_i| |B_j|. */
     double gamma = gm_product_error(p->product, c->k, p->plan.leaf, p->plan.leaves, d->is_plain);
     double own = (depth + 2 * length + 16) * 0x1p-53;
-    double stored = gm_dtype_roundoff(c->result),
+    double stored = gm_dtype_roundoff(c->result), rounding = rounding_to_integer(c),
            least = 2 * (tiny(c->result) + alpha * depth * tiny(how->accumulator));
+    int saturates = gm_dtype_get_kind(c->result) != GM_FLOAT; /* where a float becomes infinite */
     /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
     const double lost = 0x1p-1074;
 
@@ -130,13 +139,16 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
         double scale = alpha * norm * spread + beta * added_norm * vector_norm;
         double residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
         double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
-                       made_norm * (2 * sigmas * stored + own * vector_norm) + least * length;
-        if (!isfinite(residual) || !isfinite(bound)) {
+                       made_norm * (2 * sigmas * stored + own * vector_norm) + sigmas * rounding * vector_norm +
+                       least * length;
+        double product = norm * sqrt(other_max), possible = alpha * product + beta * added_norm;
+        int is_beyond = saturates && possible > gm_dtype_largest(c->result) + 1;
+        if (!isfinite(residual) || !isfinite(bound) || is_beyond) {
             /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for
              * it. */
-            double product = norm * sqrt(other_max), possible = alpha * product + beta * added_norm;
-            if (!isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) || overflows(p, norm, other_max) ||
-                product >= gm_dtype_largest(how->accumulator) / 2 || possible >= gm_dtype_largest(c->result) / 2) {
+            if (is_beyond || !isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) ||
+                overflows(p, norm, other_max) || product >= gm_dtype_largest(how->accumulator) / 2 ||
+                possible >= gm_dtype_largest(c->result) / 2) {
                 f->skipped++;
                 continue;
             }

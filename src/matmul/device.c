@@ -49,7 +49,7 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
                            .swap = operand->swap,
                            .dst = gm_matmul_strip_at(p, piece),
                            .ld = gm_matmul_panel(p, piece->step, piece->matrix)->ld,
-                           .dst_type = p->product->operand};
+                           .dst_type = gm_matmul_panel_type(p, piece->matrix)};
     return ops_of(p)->unpack(in, &call);
 }
 
@@ -100,6 +100,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .ready = {0, piece->at_row > 0}, /* of a band: the panel of B is that of the band before */
         .schemes = gm_matmul_sum(p, &block, GM_SUM_SCHEMES),
         .accumulate = !keeps_leaves(p) && piece->leaf > 0,
+        .is_unsigned = {gm_matmul_panel_type(p, GM_A) == GM_DTYPE_U8, gm_matmul_panel_type(p, GM_B) == GM_DTYPE_U8},
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;
     int status = p->product->run(queue, &call);

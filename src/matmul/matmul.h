@@ -306,6 +306,7 @@ int gm_matmul_share(gm_matmul *product, const gm_piece *piece);
 
 /* Bytes of an element of a panel. */
 int64_t gm_matmul_operand_bytes(const gm_matmul *product);
+gm_dtype gm_matmul_panel_type(const gm_matmul *product, int matrix);
 
 /* The panel of a step (GM_A or GM_B), and where an element of it lies: outer counts rows of op(A) or columns of op(B).
  */

@@ -7,6 +7,11 @@ int64_t gm_matmul_operand_bytes(const gm_matmul *p)
     return (int64_t)gm_dtype_size(p->product->operand);
 }
 
+gm_dtype gm_matmul_panel_type(const gm_matmul *p, int matrix)
+{
+    return gm_panel_type(p->product->operand, p->c->operand[matrix].type);
+}
+
 gm_panel *gm_matmul_panel(gm_matmul *p, int64_t step, int matrix)
 {
     return &p->panels[step % p->plan.buffers][p->plan.same ? GM_A : matrix];
@@ -41,7 +46,7 @@ void gm_matmul_place_strip(gm_matmul *p, gm_piece *piece)
 {
     const gm_dataset *operand = &p->c->operand[piece->matrix];
     int is_in_turn = !p->plan.ring.buffer, is_filled_once = p->plan.keep;
-    if (p->plan.budget.unified || operand->type != p->product->operand || operand->swap ||
+    if (p->plan.budget.unified || operand->type != gm_matmul_panel_type(p, piece->matrix) || operand->swap ||
         !(is_in_turn || is_filled_once))
         return;
     piece->in_place = gm_matmul_strip_at(p, piece);

@@ -233,6 +233,12 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     *cost = cost_of(plan, &least->part);
 }
 
+int64_t gm_matmul_tile_count(const gm_matmul_problem *problem, int threads, int64_t most)
+{
+    int64_t each = problem->wants_tiles;
+    return each ? each * gm_max(1, gm_min(threads, most / each)) : 0;
+}
+
 /* The ring first, then the largest block that fits the rest: with two panels in flight, or one. */
 static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const gm_ring_request *asked,
                        gm_ring_budget *need)
@@ -246,10 +252,10 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
     request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
-    plan->tile_count = plan->problem.wants_tiles ? gm_max(1, gm_min(budget->threads, tiles)) : 0;
+    plan->tile_count = gm_matmul_tile_count(&plan->problem, budget->threads, tiles);
     int made = gm_ring_plan_make(&request, budget, &plan->ring, need);
-    if (!made && plan->tile_count > 1) { /* fewer threads rather than no room for the block */
-        plan->tile_count = 1;
+    if (!made && plan->tile_count > plan->problem.wants_tiles) { /* fewer threads rather than no room for the block */
+        plan->tile_count = plan->problem.wants_tiles;
         made = gm_ring_plan_make(&request, budget, &plan->ring, need);
     }
     if (!made)

@@ -44,7 +44,7 @@ typedef struct gm_matmul_problem {
     int shared;              /* A and B are the same data: may be kept whole and read once */
     int64_t max_tile;        /* of the device's product */
     int64_t least_leaf;      /* as the device's product has it */
-    int wants_tiles;         /* as the device's product does: a tile of accumulators for each thread */
+    int wants_tiles;         /* as the device's product does: tiles of accumulators for each thread */
     gm_split_kind work;      /* of its work space */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
     int verifies;            /* C is checked */
@@ -96,6 +96,10 @@ int gm_matmul_plan_make(const gm_matmul_problem *problem, const gm_ring_budget *
                         gm_matmul_plan *plan, gm_ring_budget *need);
 
 void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *part);
+
+/* Tiles of accumulators for up to `threads` threads, `most` of them if the memory is to have room, but those of one
+ * thread at least. */
+int64_t gm_matmul_tile_count(const gm_matmul_problem *problem, int threads, int64_t most);
 
 /* The rank of a layer that works on the same rows and columns as part. */
 int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *part, int layer);

@@ -71,12 +71,12 @@ int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
                        .cols = depth,
                        .m = gm_matmul_panel_of_piece(p, piece, GM_A),
                        .pitch = (size_t)(gm_matmul_panel(p, piece->step, GM_A)->ld * gm_matmul_operand_bytes(p)),
-                       .type = p->product->operand};
+                       .type = gm_matmul_panel_type(p, GM_A)};
     gm_probe_call b = {.rows = depth,
                        .cols = piece->cols,
                        .m = gm_matmul_panel_of_piece(p, piece, GM_B),
                        .pitch = (size_t)(gm_matmul_panel(p, piece->step, GM_B)->ld * gm_matmul_operand_bytes(p)),
-                       .type = p->product->operand};
+                       .type = gm_matmul_panel_type(p, GM_B)};
     gm_probe_call bx = b, au = a, vb = b;
     bx.p = p->x;
     bx.r = p->y;

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Operands of products that are not two matrices of floats: vectors, 64-bit integers, files of
+"""Operands of products that are not two matrices of floats: vectors, integers of 8 and of 64 bits, files of
 column-major programs; against NumPy, for several ranks and pieces, with the same bits."""
 import itertools
 
@@ -150,6 +150,34 @@ def wide_integers():
     gm.ok(ran.code == 0 and "A (i64) is rounded to 24 significant bits" in ran.err and c.dtype == "f4", f"{device}: --precision fp32 rounds, and says so", ran)
 
 
+def short_integers():
+    """Of 8 bits: --precision int8 is exact, whatever the signs, and refuses what 32 bits may not hold."""
+    for kinds in itertools.product(("u1", "i1"), repeat=2):
+        a, b = (rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True) for kind, shape in zip(kinds, ((301, 2500), (2500, 270))))
+        a[7], b[:, 9] = np.iinfo(kinds[0]).min or 255, np.iinfo(kinds[1]).min or 255
+        gm.write("b.h5", A=a, B=b, At=a.T, Bt=b.T)
+        want, name = a.astype("i8") @ b, " by ".join(kinds)
+        product(f"{name}", want, "b.h5 --precision int8", "i4")
+        product(f"{name}, chunked", want, "b.h5 --precision int8 --chunk 50,50 --deflate 1", "i4")
+        product(f"{name}, both transposed", want, "b.h5:/At b.h5:/Bt --transpose ab --precision int8", "i4")
+        product(f"{name} to f64", want * 0.5, "b.h5 --precision int8 --type f64 --alpha 0.5", "f8")
+    gm.write("c0.h5", C=np.full((301, 270), 1000, ">i4"))
+    product("--add of i32", 3 * want - 2000, "b.h5 --precision int8 --alpha 3 --beta -2 --add c0.h5:/C", "i4")
+    product("--alpha that is no integer: to the nearest integer, ties to even", np.rint(want * 0.5 + 1000), "b.h5 --precision int8 --alpha 0.5 --add c0.h5:/C", "i4")
+    c, ran = made("b.h5 --precision int8 --alpha 1000")
+    gm.ok(ran.code == 0 and np.array_equal(c, np.clip(want * 1000, -2**31, 2**31 - 1)) and "overflowed elements" in ran.err, f"{device}: a result beyond 32 bits ends there, and a warning says so", ran)
+    c, ran = made("b.h5:/A b.h5:/At --precision int8")
+    gm.ok(c is not None and np.array_equal(c, a.astype("i8") @ a.T), f"{device}: A by its own transpose", ran)
+    stack = rng.integers(-128, 128, (5, 40, 60), "i1")
+    gm.write("b.h5", A=stack, B=b[:60], f=b[:60].astype("f4"), u=np.full((3, 33026), 255, "u1"), i=np.full((3, 33026), -128, "i1"), one=np.full((33026, 2), 255, "u1"))
+    product("a batch", stack.astype("i8") @ b[:60], "b.h5 --batch --precision int8", "i4")
+    product("the longest sums", np.full((3, 2), 33025 * 255 * 255), ["b.h5:/u[:,1:]", "b.h5:/one[1:]", "--precision", "int8"], "i4")
+    product("the longest sums of one sign", np.full((3, 2), -33026 * 255 * 128), "b.h5:/i b.h5:/one --precision int8", "i4")
+    refused("sums beyond 32 bits", 2, r"a sum of 33026 products of u8 and u8 may exceed 32 bits, expected at most 33025; --precision fp64", "b.h5:/u b.h5:/one --precision int8")
+    refused("--precision int8 of floats", 2, r"--precision int8 is for data of i8 or u8; b\.h5:/f is f32", "b.h5:/f b.h5:/B --precision int8 --transpose a")
+    refused("--precision int8 --type i16", 2, r"--type 'i16': expected i32, .*f64 for C", "b.h5:/i b.h5:/one --precision int8 --type i16")
+
+
 for device in gm.devices():
-    gm.together([vectors, vector_bits, wide_integers, column_major])
+    gm.together([vectors, vector_bits, wide_integers, short_integers, column_major])
 gm.done()

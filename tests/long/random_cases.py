@@ -73,7 +73,7 @@ def leaf_of(precision, k):
 
 def bound_of(precision, a, b):
     """gamma |A| |B| of docs/accuracy.md; once more for the inputs that fp32 rounds."""
-    u, k = {"fp64": 2.0**-53, "fp32": 2.0**-24, "exact": 2.0**-53}[precision], a.shape[1]
+    u, k = {"fp64": 2.0**-53, "fp32": 2.0**-24, "exact": 2.0**-53, "int8": 0}[precision], a.shape[1]
     leaf = leaf_of(precision, k)
     gamma = (min(k, leaf) + k / leaf + 3) * u
     return gamma * product_of(abs(a), abs(b))
@@ -104,9 +104,9 @@ def matmul(rng):
     precision = "fp64" if any(kind == "f8" or kind[0] != "f" for kind in kinds) else "fp32"
     if rng.random() < 0.4:
         narrow = all(kind in ("u1", "i1", "u2", "i2", "f2", "f4") for kind in kinds)
-        precision = pick(rng, "fp64", "fp32", *["exact"] * narrow)
+        precision = pick(rng, "fp64", "fp32", *["exact"] * narrow, *["int8"] * 3 * all(kind in ("u1", "i1") for kind in kinds))
         words += ["--precision", precision]
-    out = "f8" if precision == "fp64" else "f4"
+    out = {"fp64": "f8", "int8": "i4"}.get(precision, "f4")
     if rng.random() < 0.3:
         out = pick(rng, "f2", "f4", "f8")
         words += ["--type", name_of(out)]
@@ -127,13 +127,15 @@ def matmul(rng):
 
     def faults(ran):
         with np.errstate(all="ignore"):
-            wide = [x.astype("f4").astype("f8") if precision != "fp64" else x.astype("f8") for x in (a, b)]
+            wide = [x.astype("f4").astype("f8") if precision in ("fp32", "exact") else x.astype("f8") for x in (a, b)]
             acc = product_of(*wide) if alpha else np.zeros((a.shape[0], b.shape[1]))
             x = alpha * acc
             want = x + beta * c0.astype("f8") if beta else x
             got = read("out.h5", dataset)
             if got.dtype != np.dtype(out) or got.shape != want.shape:
                 return differences(got, want.astype(out), True)
+            if out == "i4":
+                return same(got, np.clip(np.nan_to_num(np.rint(want)), -2.0**31, 2.0**31 - 1).astype(out))
             if exact:
                 return same(got, want.astype(out))
             error = abs(alpha) * bound_of(precision, *wide) if alpha else np.zeros_like(want)

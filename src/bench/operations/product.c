@@ -90,8 +90,8 @@ int gm_product_alloc(gm_bench_product *p)
         status = alloc_matrix(p, p->room, s->n, p->result, &p->c);
     if (!status && p->product->wants_tiles)
         status = p->bench->ops->alloc(p->bench->device,
-                                      (size_t)p->bench->job->threads * (size_t)(p->product->tile * p->product->tile) *
-                                          gm_dtype_size(accumulator),
+                                      (size_t)p->bench->job->threads * (size_t)p->product->wants_tiles *
+                                          (size_t)(p->product->tile * p->product->tile) * gm_dtype_size(accumulator),
                                       &p->tiles);
     for (int i = 0; i < 2 && !status && p->product->work.planes; i++)
         status = p->bench->ops->alloc(p->bench->device, work_bytes(p, i), &p->work[i]);
@@ -138,7 +138,7 @@ static void set_calls(gm_bench_product *p)
                                         .leaf = gm_tiling_leaf(p->product->leaf, s->k),
                                         .tile = gm_product_tile(p),
                                         .tiles = p->tiles,
-                                        .tile_count = p->bench->job->threads,
+                                        .tile_count = (int64_t)p->bench->job->threads * p->product->wants_tiles,
                                         .work = {p->work[0], p->work[1]}};
     p->finish_call = (gm_finish_call){.rows = p->rows,
                                       .cols = s->n,

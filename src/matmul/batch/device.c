@@ -65,7 +65,7 @@ static int unpack(gm_batch *b, int which, int64_t rows, int64_t cols, const char
                            .swap = d->swap,
                            .dst = to,
                            .ld = b->plan.ld[which],
-                           .dst_type = b->product.product->operand};
+                           .dst_type = gm_matmul_panel_type(&b->product, which)};
     return ops_of(b)->unpack(queue, &call);
 }
 
@@ -128,7 +128,9 @@ static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands 
                                 .batch = each,
                                 .next_a = o->next_a,
                                 .next_b = o->next_b,
-                                .next_acc = plan->acc};
+                                .next_acc = plan->acc,
+                                .is_unsigned = {gm_matmul_panel_type(p, GM_A) == GM_DTYPE_U8,
+                                                gm_matmul_panel_type(p, GM_B) == GM_DTYPE_U8}};
         status = p->product->run(queue, &call);
     }
     p->flop += 2.0 * (double)c->m * (double)c->n * (double)c->k * (double)all;

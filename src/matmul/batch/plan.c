@@ -59,7 +59,8 @@ static int64_t unit_of(const gm_matmul_case *c)
 static int is_panel(const gm_matmul_case *c, const gm_batch_plan *plan, gm_dtype operand, int which)
 {
     const gm_dataset *d = &c->operand[which];
-    return c->is_stack[which] && d->type == operand && !d->swap && plan->ld[which] == c->stored_cols[which];
+    return c->is_stack[which] && d->type == gm_panel_type(operand, d->type) && !d->swap &&
+           plan->ld[which] == c->stored_cols[which];
 }
 
 /* Frames of the panel of A or B; 0: there is none. */
@@ -183,7 +184,7 @@ static int plan_groups(const gm_matmul_case *c, gm_dtype operand, const gm_ring_
     request.least = frame;
     request.cut = cut;
     request.context = &cutter;
-    plan->product.tile_count = p->wants_tiles ? gm_max(1, gm_min(budget->threads, tiles)) : 0;
+    plan->product.tile_count = gm_matmul_tile_count(p, budget->threads, tiles);
     int made = gm_ring_plan_make(&request, budget, &plan->ring, need);
     if (!made)
         plan->group = 0;

@@ -28,14 +28,14 @@ static void set_probes(const gm_batch *b, int64_t frames, const gm_batch_operand
                                 .cols = k,
                                 .m = o->a,
                                 .pitch = (size_t)(plan->ld[GM_A] * element),
-                                .type = p->product->operand,
+                                .type = gm_matmul_panel_type(p, GM_A),
                                 .batch = frames,
                                 .next_m = (size_t)(o->next_a * element)};
     const gm_probe_call of_b = {.rows = k,
                                 .cols = n,
                                 .m = o->b,
                                 .pitch = (size_t)(plan->ld[GM_B] * element),
-                                .type = p->product->operand,
+                                .type = gm_matmul_panel_type(p, GM_B),
                                 .batch = frames,
                                 .next_m = (size_t)(o->next_b * element)};
     *c = (probes){.bx = of_b, .au = of_a, .vb = of_b, .bb = sum[GM_SUM_BB], .next = next};

@@ -164,6 +164,23 @@ static void test_rounding(const format *f)
            "%s: overflow", gm_dtype_name(f->type));
 }
 
+static void test_ends(void)
+{
+    static const struct {
+        gm_dtype type;
+        double low, high;
+    } cases[] = {{GM_DTYPE_U8, -1, 256},
+                 {GM_DTYPE_I8, -129, 128},
+                 {GM_DTYPE_I32, -2147483649.0, 2147483648.0},
+                 {GM_DTYPE_F16, -65520, 65520}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double low, high;
+        gm_dtype_ends(cases[i].type, &low, &high);
+        tap_ok(low == cases[i].low && high == cases[i].high, "the ends of %s: %g and %g", gm_dtype_name(cases[i].type),
+               low, high);
+    }
+}
+
 int main(void)
 {
     test_names();
@@ -174,5 +191,6 @@ int main(void)
         if (gm_dtype_size(formats[i].type) == 2)
             test_rounding(&formats[i]);
     }
+    test_ends();
     return tap_done();
 }

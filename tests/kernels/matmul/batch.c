@@ -20,10 +20,7 @@ static stack stack_make(bench *b, int64_t rows, int64_t cols, gm_dtype type)
     s.bytes = (size_t)(BATCH * s.next) * s.size;
     s.host = host_memory(s.bytes);
     for (int64_t i = 0; i < BATCH * s.next; i++)
-        if (type == GM_DTYPE_F32)
-            ((float *)s.host)[i] = (float)random_real(&state);
-        else
-            ((double *)s.host)[i] = random_real(&state);
+        random_element(&state, type, 0, (unsigned char *)s.host + (size_t)i * s.size);
     s.device = lend(b, s.host, s.bytes);
     return s;
 }
@@ -62,7 +59,8 @@ static char *multiply(bench *b, const gm_product *product, gm_product_call call,
 static void test_product(bench *b, const gm_product *product, int64_t m, int64_t n, int64_t k)
 {
     int same = 1, count = 0;
-    size_t bytes = (size_t)(2 * product->tile * product->tile) * gm_dtype_size(product->accumulator);
+    int64_t tile_count = 2 * product->wants_tiles;
+    size_t bytes = (size_t)(tile_count * product->tile * product->tile) * gm_dtype_size(product->accumulator);
     void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes);
     for (int way = 0; way < 32; way++) {
         int ta = way & 1, tb = way >> 1 & 1, shared = way >> 2 & 3;
@@ -82,7 +80,7 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
                                 .leaf = 128,
                                 .tile = product->tile,
                                 .tiles = tiles,
-                                .tile_count = 2,
+                                .tile_count = tile_count,
                                 .accumulate = way >> 4,
                                 .next_a = shared == 1 ? 0 : a.next,
                                 .next_b = shared == 2 ? 0 : o.next,

@@ -7,7 +7,28 @@
 
 enum { ROWS = 61, COLS = 1111, N = ROWS * COLS, GUARD = 3 };
 
-static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64};
+static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64, GM_DTYPE_I32};
+static const gm_dtype acc_types[] = {GM_DTYPE_F32, GM_DTYPE_F64, GM_DTYPE_I32};
+enum { RESULTS = sizeof result_types / sizeof result_types[0], ACCS = sizeof acc_types / sizeof acc_types[0] };
+
+/* A number whose sum with another one is of the type. */
+static double random_summand(uint64_t *state, gm_dtype type, unsigned char *out)
+{
+    double value = random_element(state, type, 0, out);
+    if (type == GM_DTYPE_I32) {
+        int32_t half = (int32_t)value / 2;
+        memcpy(out, &half, sizeof half);
+        value = half;
+    }
+    return value;
+}
+
+static double element_of(gm_dtype type, const void *array, int64_t i)
+{
+    return type == GM_DTYPE_F32   ? (double)((const float *)array)[i]
+           : type == GM_DTYPE_I32 ? (double)((const int32_t *)array)[i]
+                                  : ((const double *)array)[i];
+}
 
 /* part_ld 0: one row to all rows of acc. */
 static void test_fold(bench *b, gm_dtype type, int64_t part_ld)
@@ -21,10 +42,10 @@ static void test_fold(bench *b, gm_dtype type, int64_t part_ld)
     uint64_t state = 7;
     int good = 1;
     for (int64_t i = 0; i < ROWS * ld; i++) {
-        volatile double sum = random_element(&state, type, 0, acc + (size_t)i * size);
+        volatile double sum = random_summand(&state, type, acc + (size_t)i * size);
         int64_t at = i / ld * part_ld + i % ld;
         if (i % ld < COLS && (part_ld || i < ld))
-            value[at] = random_element(&state, type, 0, part + (size_t)at * size);
+            value[at] = random_summand(&state, type, part + (size_t)at * size);
         if (i % ld < COLS)
             sum += value[at];
         expected[i] = type == GM_DTYPE_F32 ? (float)sum : sum;
@@ -34,8 +55,7 @@ static void test_fold(bench *b, gm_dtype type, int64_t part_ld)
     reclaim(b, on_acc, acc, (size_t)(ROWS * ld) * size);
     reclaim(b, on_part, NULL, 0);
     for (int64_t i = 0; i < ROWS * ld; i++)
-        good = good &&
-               expected[i] == (type == GM_DTYPE_F32 ? (double)((float *)(void *)acc)[i] : ((double *)(void *)acc)[i]);
+        good = good && expected[i] == element_of(type, acc, i);
     tap_ok(good, "%s fold %s%s", b->ops->kind, gm_dtype_name(type), part_ld ? "" : ", one row to all");
     free(value);
     free(part);
@@ -88,11 +108,15 @@ static int same_bits(gm_dtype type, const void *out, int64_t i, double value)
 {
     gm_f16 half = gm_round_gm_f16(value);
     float single = (float)value;
+    double whole = rint(value);
+    int32_t integer = isnan(value) ? 0 : whole > INT32_MAX ? INT32_MAX : whole < INT32_MIN ? INT32_MIN : (int32_t)whole;
     switch (type) {
     case GM_DTYPE_F16:
         return memcmp((const gm_f16 *)out + i, &half, sizeof half) == 0;
     case GM_DTYPE_F32:
         return memcmp((const float *)out + i, &single, sizeof single) == 0;
+    case GM_DTYPE_I32:
+        return memcmp((const int32_t *)out + i, &integer, sizeof integer) == 0;
     default:
         return memcmp((const double *)out + i, &value, sizeof value) == 0;
     }
@@ -102,32 +126,21 @@ static void test_values(bench *b, gm_dtype c0_type, int swap)
 {
     static const double alpha = 1.1, beta = -0.7;
     size_t size = gm_dtype_size(c0_type);
-    double *y = host_memory(N * sizeof *y), *acc = host_memory(N * sizeof *acc);
-    float *acc32 = host_memory(N * sizeof *acc32);
-    unsigned char *c0 = host_memory(N * size);
+    double *y = host_memory(N * sizeof *y);
+    unsigned char *acc = host_memory(N * sizeof(double)), *c0 = host_memory(N * size);
     void *out = host_memory(N * sizeof(double));
     uint64_t state = 11;
-    for (int64_t i = 0; i < N; i++) {
-        random_element(&state, GM_DTYPE_F64, 0, (unsigned char *)&acc[i]);
-        acc32[i] = (float)acc[i];
+    for (int64_t i = 0; i < N; i++)
         y[i] = random_element(&state, c0_type, swap, c0 + (size_t)i * size);
-    }
-    for (int i = 0; i < 6; i++) {
-        finish f = {ROWS,
-                    COLS,
-                    i % 2 ? (void *)acc : acc32,
-                    c0,
-                    i % 2 ? GM_DTYPE_F64 : GM_DTYPE_F32,
-                    c0_type,
-                    result_types[i / 2],
-                    swap,
-                    alpha,
-                    beta,
-                    {5, 6, 7}};
+    for (int i = 0; i < ACCS * RESULTS; i++) {
+        gm_dtype type = acc_types[i % ACCS];
+        finish f = {ROWS, COLS, acc, c0, type, c0_type, result_types[i / ACCS], swap, alpha, beta, {5, 6, 7}};
         int good = 1;
+        for (int64_t j = 0; j < N; j++)
+            random_element(&state, type, 0, acc + (size_t)j * gm_dtype_size(type));
         run(b, &f, out);
         for (int64_t j = 0; j < N; j++) {
-            volatile double p = alpha * (i % 2 ? acc[j] : (double)acc32[j]), q = beta * y[j], sum = p + q;
+            volatile double p = alpha * element_of(type, acc, j), q = beta * y[j], sum = p + q;
             good = good && same_bits(f.out_type, out, j, sum);
         }
         tap_ok(good, "%s finish %s and %s%s to %s", b->ops->kind, gm_dtype_name(f.acc_type), gm_dtype_name(c0_type),
@@ -135,7 +148,6 @@ static void test_values(bench *b, gm_dtype c0_type, int swap)
     }
     free(y);
     free(acc);
-    free(acc32);
     free(c0);
     free(out);
 }
@@ -204,14 +216,15 @@ static void test_half_rounding(bench *b)
 static void test_counts(bench *b)
 {
     static const double values[] = {
-        NAN,     INFINITY,  -INFINITY, DBL_MAX, -DBL_MAX, 1e39,  0x1.ffffffp127, 0x1.fffffefffffffp127,
-        65520.0, -65519.99, 0.0,       -0.0,    DBL_MIN,  5e-324};
+        NAN,           INFINITY,     -INFINITY, DBL_MAX, -DBL_MAX, 1e39,   0x1.ffffffp127, 0x1.fffffefffffffp127,
+        65520.0,       -65519.99,    0.0,       -0.0,    DBL_MIN,  5e-324, 2147483647.4,   2147483647.5,
+        -2147483648.5, -2147483648.6};
     enum { VALUES = sizeof values / sizeof values[0], TIMES = 1000, COUNT = VALUES * TIMES };
-    static const uint64_t overflows[] = {6, 4, 0};
+    static const uint64_t overflows[] = {10, 4, 0, 7};
     double *acc = host_memory(COUNT * sizeof *acc), *out = host_memory(COUNT * sizeof *out);
     for (int i = 0; i < COUNT; i++)
         acc[i] = values[i % VALUES];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < RESULTS; i++) {
         finish f = {TIMES / 4,       VALUES * 4, acc, NULL, GM_DTYPE_F64, GM_DTYPE_F64,
                     result_types[i], 0,          1,   0,    {10, 20, 30}};
         run(b, &f, out);
@@ -221,7 +234,8 @@ static void test_counts(bench *b)
                gm_dtype_name(result_types[i]));
         int good = 1;
         for (int j = 0; j < COUNT; j++)
-            good = good && (isnan(acc[j]) || same_bits(result_types[i], out, j, acc[j]));
+            good = good &&
+                   ((isnan(acc[j]) && result_types[i] != GM_DTYPE_I32) || same_bits(result_types[i], out, j, acc[j]));
         tap_ok(good, "%s finish to %s of values at the limits", b->ops->kind, gm_dtype_name(result_types[i]));
     }
     free(acc);
@@ -233,6 +247,7 @@ static void test_finish(bench *b)
     for (int64_t part_ld = COLS + 2; part_ld >= 0; part_ld -= COLS + 2) {
         test_fold(b, GM_DTYPE_F32, part_ld);
         test_fold(b, GM_DTYPE_F64, part_ld);
+        test_fold(b, GM_DTYPE_I32, part_ld);
     }
     for (int type = 0; type < GM_DTYPES; type++) {
         test_values(b, (gm_dtype)type, 0);

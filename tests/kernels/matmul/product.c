@@ -10,20 +10,36 @@ static const double guard = 12345.0;
 
 /* Of the result in its own type, relative to |A| |B|. */
 static const double tolerance[GM_PRECISIONS] = {
-    [GM_PRECISION_FP64] = 3e-14, [GM_PRECISION_FP32] = 1e-6, [GM_PRECISION_EXACT] = 6e-8,
-    [GM_PRECISION_TF32] = 1e-3,  [GM_PRECISION_FP16] = 1e-3, [GM_PRECISION_BF16] = 8e-3};
+    [GM_PRECISION_FP64] = 3e-14, [GM_PRECISION_FP32] = 1e-6, [GM_PRECISION_EXACT] = 6e-8, [GM_PRECISION_TF32] = 1e-3,
+    [GM_PRECISION_FP16] = 1e-3,  [GM_PRECISION_BF16] = 8e-3, [GM_PRECISION_INT8] = 0};
+
+/* The types of operands and accumulators. */
+#define EACH_TYPE(of) of(F32, float) of(F64, double) of(I8, int8_t) of(U8, uint8_t) of(I32, int32_t)
 
 static double get(const void *array, gm_dtype type, int64_t i)
 {
-    return type == GM_DTYPE_F32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
+    switch (type) {
+#define GET(id, ctype)  \
+    case GM_DTYPE_##id: \
+        return (double)((const ctype *)array)[i];
+        EACH_TYPE(GET)
+    default:
+        return NAN;
+    }
 }
 
+/* Integers: NaN is a number that is not 0. */
 static void set(void *array, gm_dtype type, int64_t i, double value)
 {
-    if (type == GM_DTYPE_F32) {
-        ((float *)array)[i] = (float)value;
-    } else {
-        ((double *)array)[i] = value;
+    value = isnan(value) && gm_dtype_get_kind(type) != GM_FLOAT ? 99 : value;
+    switch (type) {
+#define SET(id, ctype)                        \
+    case GM_DTYPE_##id:                       \
+        ((ctype *)array)[i] = (ctype)(value); \
+        break;
+        EACH_TYPE(SET)
+    default:
+        break;
     }
 }
 
@@ -43,7 +59,11 @@ static panel panel_make(bench *b, int64_t rows, int64_t cols, gm_dtype type, gm_
     p.host = host_memory(p.bytes);
     for (int64_t i = 0; i < rows * p.ld; i++) {
         double value = random_real(&seed);
-        value = integers ? floor(4 * value) : data == GM_DTYPE_F32 ? (float)value : value;
+        value = integers               ? floor(4 * value) + (type == GM_DTYPE_U8 ? 4 : 0)
+                : type == GM_DTYPE_I8  ? floor(128 * value)
+                : type == GM_DTYPE_U8  ? floor(128 * value) + 128
+                : data == GM_DTYPE_F32 ? (float)value
+                                       : value;
         set(p.host, type, i, i % p.ld < cols ? value : NAN);
     }
     p.device = lend(b, p.host, p.bytes);
@@ -56,7 +76,7 @@ static void panel_free(bench *b, panel *p)
     free(p->host);
 }
 
-/* One product on one device. */
+/* One product on one device. of: of integers of 8 bits, bit 0: those of A are unsigned; bit 1: those of B. */
 typedef struct problem {
     bench *b;
     const gm_product *product;
@@ -66,13 +86,20 @@ typedef struct problem {
     panel a_panel, b_panel;
 } problem;
 
-static problem problem_make(bench *b, const gm_product *product, int64_t m, int64_t n, int64_t k, int transposes,
-                            int integers)
+static gm_dtype panel_type(const gm_product *product, int is_unsigned)
 {
-    gm_dtype type = product->operand, data = gm_precision_get(product->precision)->operand;
+    return gm_panel_type(product->operand, is_unsigned ? GM_DTYPE_U8 : GM_DTYPE_I8);
+}
+
+static problem problem_make(bench *b, const gm_product *product, int64_t m, int64_t n, int64_t k, int transposes,
+                            int integers, int of)
+{
+    gm_dtype data = gm_precision_get(product->precision)->operand;
     problem p = {b, product, product->precision, m, n, k, 128, transposes & 1, transposes >> 1, {0}, {0}};
-    p.a_panel = panel_make(b, p.transpose_a ? k : m, p.transpose_a ? m : k, type, data, integers, 1);
-    p.b_panel = panel_make(b, p.transpose_b ? n : k, p.transpose_b ? k : n, type, data, integers, 2);
+    p.a_panel = panel_make(b, p.transpose_a ? k : m, p.transpose_a ? m : k, panel_type(product, of & 1), data, integers,
+                           1);
+    p.b_panel = panel_make(b, p.transpose_b ? n : k, p.transpose_b ? k : n, panel_type(product, of & 2), data, integers,
+                           2);
     return p;
 }
 
@@ -112,7 +139,8 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
     for (int64_t i = 0; i < m * ld; i++)
         set(host, p->product->accumulator, i, i % ld < n ? NAN : guard);
     void *acc = lend(p->b, host, bytes);
-    size_t tiles_bytes = 2 * (size_t)(p->product->tile * p->product->tile) * size;
+    int64_t tile_count = 2 * p->product->wants_tiles;
+    size_t tiles_bytes = (size_t)(tile_count * p->product->tile * p->product->tile) * size;
     void *tiles_host = host_memory(tiles_bytes), *tiles = lend(p->b, tiles_host, tiles_bytes);
     void *work[2] = {work_for(p, m), work_for(p, n)};
     do {
@@ -132,8 +160,9 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
             .tile = p->product->tile,
             .accumulate = l0 > 0,
             .tiles = tiles,
-            .tile_count = 2,
+            .tile_count = tile_count,
             .work = {work[0], work[1]},
+            .is_unsigned = {p->a_panel.type == GM_DTYPE_U8, p->b_panel.type == GM_DTYPE_U8},
         };
         must(p->product->run(p->b->queue, &call));
         l0 = *ends++;
@@ -159,8 +188,8 @@ static double worst_error(const problem *p, const void *acc)
                 continue;
             long double sum = 0, magnitude = 0;
             for (int64_t l = 0; l < p->k; l++) {
-                long double term = (long double)get(p->a_panel.host, p->product->operand, a_at(p, i, l)) *
-                                   get(p->b_panel.host, p->product->operand, b_at(p, l, j));
+                long double term = (long double)get(p->a_panel.host, p->a_panel.type, a_at(p, i, l)) *
+                                   get(p->b_panel.host, p->b_panel.type, b_at(p, l, j));
                 sum += term;
                 magnitude += fabsl(term);
             }
@@ -196,7 +225,7 @@ static void test_values(bench *b, const gm_product *product)
             int i = shape % SIZES, mixed = shape >= SIZES;
             int64_t m = sizes[i], n = sizes[(i + 3 * mixed) % SIZES], k = sizes[(i + 7 * mixed) % SIZES];
             for (int integers = 0; integers < 2; integers++) {
-                problem p = problem_make(b, product, m, n, k, transposes, integers);
+                problem p = problem_make(b, product, m, n, k, transposes, integers, shape);
                 void *acc = multiply(&p, 0, 0, m, n, &k);
                 double *worst = integers ? &exact : &rounded;
                 *worst = worse(*worst, worst_error(&p, acc));
@@ -230,7 +259,7 @@ static void test_bits(bench *b, const gm_product *product)
 {
     const char *name = product->kernel;
     for (int transposes = 0; transposes < 4; transposes++) {
-        problem p = problem_make(b, product, 900, 1100, 1000, transposes, 0);
+        problem p = problem_make(b, product, 900, 1100, 1000, transposes, 0, transposes);
         int64_t tile = p.product->tile, pieces[] = {256, 384, 896, 1000};
         size_t bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
         void *whole = multiply(&p, 0, 0, p.m, p.n, &p.k), *split = multiply(&p, 0, 0, p.m, p.n, pieces);
@@ -251,7 +280,7 @@ static void test_threads(bench *b, const gm_product *product)
     size_t bytes = 0;
     for (int i = 0; i < 2; i++) {
         bench other = bench_open(b->ops, i == 0 ? 1 : 3);
-        problem p = problem_make(&other, product, 700, 600, 500, 0, 0);
+        problem p = problem_make(&other, product, 700, 600, 500, 0, 0, 0);
         bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
         results[i] = multiply(&p, 0, 0, p.m, p.n, &p.k);
         problem_free(&p);
@@ -265,7 +294,7 @@ static void test_threads(bench *b, const gm_product *product)
 
 static void test_nothing(bench *b, const gm_product *product)
 {
-    problem p = problem_make(b, product, 70, 5, 64, 0, 0);
+    problem p = problem_make(b, product, 70, 5, 64, 0, 0, 0);
     p.k = 0;
     void *acc = multiply(&p, 0, 0, p.m, p.n, &p.k);
     tap_ok(worst_error(&p, acc) == 0 && guard_untouched(&p, acc), "%s %s: k = 0 gives zeros", b->ops->kind,

@@ -128,7 +128,8 @@ static void test_kind(bench *b, const gm_product *product, int kind, const data 
     float *host = host_memory(sizeof *host * M * N);
     double schemes[GM_SCHEMES] = {0};
     int used = 0;
-    size_t tiles = 2 * (size_t)(product->tile * product->tile) * sizeof(float);
+    int64_t tile_count = 2 * product->wants_tiles;
+    size_t tiles = (size_t)(tile_count * product->tile * product->tile) * sizeof(float);
     void *tiles_host = host_memory(tiles);
     for (int i = 0; i < M * N; i++)
         host[i] = NAN;
@@ -144,7 +145,7 @@ static void test_kind(bench *b, const gm_product *product, int kind, const data 
                             .leaf = LEAF,
                             .tile = product->tile,
                             .tiles = lend(b, tiles_host, tiles),
-                            .tile_count = 2,
+                            .tile_count = tile_count,
                             .schemes = lend(b, schemes, sizeof schemes)};
     for (int i = 0; i < 2 && product->work.planes; i++)
         must(b->ops->alloc(b->device, gm_split_lay(&product->work, i ? N : M, K, LEAF).bytes, &call.work[i]));

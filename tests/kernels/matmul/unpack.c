@@ -1,4 +1,4 @@
-/* Unpacking: every type, both orders of bytes, to float32 and float64. */
+/* Unpacking: every type, both orders of bytes, to float32 and float64; integers of 8 bits as they are. */
 #include <math.h>
 
 #include "kernels/matmul/calls.h"
@@ -58,7 +58,10 @@ static int64_t wrong(bench *b, int64_t rows, int64_t cols, gm_dtype type, int sw
     reclaim(b, dst, out, (size_t)(rows * ld) * out_size);
     reclaim(b, src, NULL, 0);
     for (int64_t e = 0; e < rows * ld; e++) {
-        double value = to == GM_DTYPE_F32 ? (double)((float *)out)[e] : ((double *)out)[e];
+        double value = to == GM_DTYPE_F32   ? (double)((float *)out)[e]
+                       : to == GM_DTYPE_F64 ? ((double *)out)[e]
+                       : to == GM_DTYPE_I8  ? (double)((int8_t *)out)[e]
+                                            : (double)((uint8_t *)out)[e];
         bad += !same(value, e % ld < cols ? expected(plain + (size_t)e * size, type, to) : 0.0);
     }
     free(plain);
@@ -71,6 +74,14 @@ static void test_unpack(bench *b)
 {
     static const int64_t shapes[][2] = {{1, 1}, {37, 53}, {300, 64}, {2, 40000}};
     static const gm_dtype targets[] = {GM_DTYPE_F32, GM_DTYPE_F64};
+    for (int i = 0; i < 4; i++) {
+        gm_dtype type = i & 1 ? GM_DTYPE_I8 : GM_DTYPE_U8;
+        int64_t bad = 0;
+        for (int shape = 0; shape < 4; shape++)
+            bad += wrong(b, shapes[shape][0], shapes[shape][1], type, i >> 1, type);
+        tap_ok(bad == 0, "%s %s%s as it is: %lld elements wrong", b->ops->kind, gm_dtype_name(type),
+               i >> 1 ? " swapped" : "", (long long)bad);
+    }
     for (int type = 0; type < GM_DTYPES; type++) {
         for (int i = 0; i < 4; i++) {
             int64_t bad = 0;
