@@ -3,9 +3,12 @@
  *   matmul_cpu.c                            products, by BLAS, a leaf of a tile in each call
  *   product.c                               the product for a precision and a size
  *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products of lanes and of warps, and their common parts
- *   matmul_cuda_hopper.cu                   products of warpgroups: hopper_cuda.cuh, the kernel; wgmma_cuda.cuh, its
- *                                           instructions; units_cuda.cuh, the parts of C that it makes
- *   split.h, split.c, split_cuda.cuh        their work space: operands of tensor cores
+ *   tensor/                                 products of short elements on tensor cores:
+ *     split.h, split.c, split_cuda.cuh        their work space: planes of the panels
+ *     planes_cuda.cuh                         their launches: planes, then leaf after leaf
+ *     hopper_cuda.cu, .cuh, wgmma_cuda.cuh    the kernel of warpgroups, and its instructions
+ *     mma_cuda.cu, .cuh                       the kernel of warps
+ *     leaf_cuda.cuh, units_cuda.cuh           for both: how sums get to C, and which parts of C a kernel makes
  *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels
  *   finish_cpu.c, finish_cuda.cu            fold a leaf; finish: alpha, beta, the type of C
  *   probe_cpu.c, probe_cuda.cu              products with vectors, for the check */
@@ -15,7 +18,7 @@
 #include "base/types/kernel.h"
 #include "base/types/precision.h"
 #include "kernels/kernels.h"
-#include "kernels/matmul/split.h"
+#include "kernels/matmul/tensor/split.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -178,6 +181,12 @@ int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_product_call *cal
 int gm_cuda_matmul_hopper_tf32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_hopper_fp16(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_hopper_bf16(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_hopper_int8(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_mma_fp32(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_mma_tf32(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_mma_fp16(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_mma_bf16(gm_cuda_stream stream, const gm_product_call *call);
+int gm_cuda_matmul_mma_int8(gm_cuda_stream stream, const gm_product_call *call);
 
 #ifdef __cplusplus
 }

@@ -67,10 +67,10 @@ static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t 
 }
 
 /* The tile of this block, as its first row and column: down a band of tile rows, then to the next column. */
-static __device__ __forceinline__ void find_tile(const kernel_call &call, int tile_m, int tile_n, int64_t *row,
+static __device__ __forceinline__ void find_tile(int64_t m, int64_t n, int tile_m, int tile_n, int64_t *row,
                                                  int64_t *col)
 {
-    uint32_t tiles_m = (uint32_t)divide_up(call.m, tile_m), tiles_n = (uint32_t)divide_up(call.n, tile_n);
+    uint32_t tiles_m = (uint32_t)divide_up(m, tile_m), tiles_n = (uint32_t)divide_up(n, tile_n);
     uint32_t first = blockIdx.x / (BAND * tiles_n) * BAND, rest = blockIdx.x - first * tiles_n;
     uint32_t rows = tiles_m - first < BAND ? tiles_m - first : BAND;
 
@@ -148,8 +148,8 @@ static kernel_call kernel_call_of(const gm_product_call *call)
  * shared memory. */
 typedef void product_kernel(const kernel_call call);
 
-static int launch_product(product_kernel *const (&kernels)[2][2][2], int tile_m, int tile_n, int threads, int shared,
-                          gm_cuda_stream stream, const gm_product_call *call)
+static inline int launch_product(product_kernel *const (&kernels)[2][2][2], int tile_m, int tile_n, int threads,
+                                 int shared, gm_cuda_stream stream, const gm_product_call *call)
 {
     product_kernel *kernel = kernels[call->batch > 1][call->transpose_a != 0][call->transpose_b != 0];
     int64_t batch = call->batch > 1 ? call->batch : 1, tiles = divide_up(call->m, tile_m) * divide_up(call->n, tile_n);

@@ -12,7 +12,7 @@
  * even) takes longer. This order of the operations, of the loads and of the copies leaves 1 to 2 % of those; others had
  * 10 %, and ran 10 % slower. After a change, count them in `cuobjdump -sass`. */
 #include "kernels/matmul/matmul_cuda.cuh"
-#include "kernels/matmul/units_cuda.cuh"
+#include "kernels/matmul/tensor/units_cuda.cuh"
 
 enum {
     WARPS_M = 2,
@@ -215,7 +215,7 @@ static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const ker
     extern __shared__ __align__(16) float stages[];
     int64_t row, col;
 
-    find_tile(call, TILE, TILE, &row, &col);
+    find_tile(call.m, call.n, TILE, TILE, &row, &col);
     make_any_tile<BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }
 
@@ -230,7 +230,7 @@ static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const kernel
     static_assert(WARP_M == GM_SPLIT_GROUP && WARP_N == GM_SPLIT_GROUP, "a warp makes a unit");
     if (!are_there(&units))
         return;
-    find_tile(call, TILE, TILE, &row, &col);
+    find_tile(call.m, call.n, TILE, TILE, &row, &col);
     if (!has_units(units, row, TILE, col, TILE))
         return;
     make_any_tile<false, TRANSPOSE_A, TRANSPOSE_B>(

@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) mu
     T a[2][2][S::QUADS], b[FRAGS_N][S::QUADS]; /* the next fragments; of A, those in use as well */
     bool add = call.accumulate;
 
-    find_tile(call, TILE_M, S::TILE_N, &tile_row, &tile_col);
+    find_tile(call.m, call.n, TILE_M, S::TILE_N, &tile_row, &tile_col);
     write_a.start(operand_of<BATCH, T>(call.a, call.next_a), call.lda, tile_row, call.m);
     write_b.start(operand_of<BATCH, T>(call.b, call.next_b), call.ldb, tile_col, call.n);
     read_a.start(row);

@@ -5,7 +5,14 @@
 /* The instructions of Hopper are in no other generation. */
 static int has_instructions(const gm_product *product, const gm_product_query *query)
 {
-    return product->family != GM_KERNEL_HOPPER || query->capability == 0 || query->capability == 90;
+    switch (query->capability ? product->family : GM_KERNEL_AUTO) {
+    case GM_KERNEL_HOPPER:
+        return query->capability == 90;
+    case GM_KERNEL_MMA:
+        return query->capability >= 80;
+    default:
+        return 1;
+    }
 }
 
 /* Is the problem large enough for the product to be worth its start? Unknown sizes are. */

@@ -15,7 +15,7 @@
 #define GM_SRC_MATMUL_PLAN_H
 
 #include "base/types/precision.h"
-#include "kernels/matmul/split.h"
+#include "kernels/matmul/tensor/split.h"
 #include "src/rates/rates.h"
 #include "src/stream/ring_plan.h"
 #include "base/tiling.h"

@@ -31,10 +31,17 @@ KERNELS = [
     ("_Z6chainsI7FastExpEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.EX2": None}, ()),
     *((f"_Z17multiply_matricesI{operand}Lb{batch}ELb{a}ELb{b}EEv11kernel_call", {instruction: None}, LOCAL)
       for operand, instruction in (("", "FFMA"), ("f", "DMMA.16"), ("d", "DMMA.16")) for batch in (0, 1) for a in (0, 1) for b in (0, 1)),
-    *((f"_Z13multiply_leafI{len(operand)}{operand}Li{planes}EEv14CUtensorMap_stS1_11hopper_leaf", {instruction: None}, LOCAL)
+    *((f"_Z13multiply_leafI{len(operand)}{operand}Li{planes}EEv14CUtensorMap_stS1_10plane_leaf", {instruction: None}, LOCAL)
       for operand, planes, instruction in (("wgmma_f16", 2, "HGMMA.64"), ("wgmma_bf16", 3, "HGMMA.64"),
                                            ("wgmma_f16", 1, "HGMMA.64"), ("wgmma_bf16", 1, "HGMMA.64"),
                                            ("wgmma_tf32", 1, "HGMMA.64"))),
+    *((f"_Z13multiply_leafI10wgmma_int8I{a}{b}ELi1EEv14CUtensorMap_stS2_10plane_leaf", {"IGMMA.64": None}, LOCAL) for a in "ah" for b in "ah"),
+    *((f"_Z15multiply_planesI{len(operand)}{operand}Li{planes}EEv10mma_planesS1_10plane_leaf", {instruction: 32 * terms, "LDSM.16.M88.4": None}, LOCAL)
+      for operand, planes, terms, instruction in (("mma_f16", 2, 1.5, "HMMA.16816.F32"), ("mma_bf16", 3, 3, "HMMA.16816.F32.BF16"),
+                                                  ("mma_f16", 1, 1, "HMMA.16816.F32"), ("mma_bf16", 1, 1, "HMMA.16816.F32.BF16"),
+                                                  ("mma_tf32", 1, 1, "HMMA.1688.F32.TF32"))),
+    *((f"_Z15multiply_planesI8mma_int8I{a}{b}ELi1EEv10mma_planesS2_10plane_leaf", {"IMMA.16832." + signs: 32}, LOCAL)
+      for a, b, signs in (("a", "a", "S8.S8"), ("a", "h", "S8.U8"), ("h", "a", "U8.S8"), ("h", "h", "U8.U8"))),
     *((f"_Z14multiply_unitsILb{a}ELb{b}EEv11kernel_call8units_of", {"FFMA": None}, LOCAL) for a in (0, 1) for b in (0, 1)),
     ("_Z6chainsI6FmaF64EvPKNT_4typeEPS2_llS2_S2_", {"DFMA": None}, ()),
 ]

@@ -2,8 +2,8 @@
  *
  * A panel of `outer` rows of op(A) or columns of op(B) becomes planes [plane][outer][pitch], k fastest. Lines are the
  * rows or columns in one leaf; GM_SPLIT_GROUP lines below each other have one scheme. */
-#ifndef GM_KERNELS_MATMUL_SPLIT_H
-#define GM_KERNELS_MATMUL_SPLIT_H
+#ifndef GM_KERNELS_MATMUL_TENSOR_SPLIT_H
+#define GM_KERNELS_MATMUL_TENSOR_SPLIT_H
 
 #include <stddef.h>
 #include <stdint.h>

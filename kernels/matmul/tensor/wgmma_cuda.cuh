@@ -3,8 +3,8 @@
  * Sources: "Asynchronous Warpgroup Level Matrix Instructions", "Data Movement: cp.async.bulk.tensor" and "mbarrier" of
  * the manual of PTX. An operand lies in shared memory as rows of 128 bytes of k, 8 rows in 1024 bytes, whose 16-byte
  * parts are exchanged (SWIZZLE_128B); it begins at a multiple of 1024 bytes. */
-#ifndef GM_KERNELS_MATMUL_WGMMA_CUDA_CUH
-#define GM_KERNELS_MATMUL_WGMMA_CUDA_CUH
+#ifndef GM_KERNELS_MATMUL_TENSOR_WGMMA_CUDA_CUH
+#define GM_KERNELS_MATMUL_TENSOR_WGMMA_CUDA_CUH
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -219,11 +219,21 @@ struct wgmma_tf32 {
     GM_WGMMA_128(float, "+f", "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32", ", 1, 1")
 };
 
-struct wgmma_s8 {
-    typedef int8_t element;
-    typedef int32_t sum;
-    GM_WGMMA_64(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8", "")
-    GM_WGMMA_128(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8", "")
-};
+/* Integers of 8 bits, int8_t or uint8_t. */
+template <class A, class B>
+struct wgmma_int8;
+
+#define GM_WGMMA_INT8(ctype_a, ctype_b, a, b)                                                   \
+    template <>                                                                                 \
+    struct wgmma_int8<ctype_a, ctype_b> {                                                       \
+        typedef uint8_t element;                                                                \
+        typedef int32_t sum;                                                                    \
+        GM_WGMMA_64(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n128k32.s32." a "." b, "")  \
+        GM_WGMMA_128(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n256k32.s32." a "." b, "") \
+    };
+GM_WGMMA_INT8(int8_t, int8_t, "s8", "s8")
+GM_WGMMA_INT8(int8_t, uint8_t, "s8", "u8")
+GM_WGMMA_INT8(uint8_t, int8_t, "u8", "s8")
+GM_WGMMA_INT8(uint8_t, uint8_t, "u8", "u8")
 
 #endif

@@ -11,11 +11,11 @@
  * Tensor cores cut off the low bits of a sum. So the terms of 128 bytes of k are summed there, from 0 on, and added to
  * the sum of the leaf by ordinary additions, which round to nearest (Ootomo and Yokota, 2022). The terms of lo, 2^-11
  * of the others, do not need that, nor do operands that are rounded: their leaf is summed in the tensor cores. */
-#ifndef GM_KERNELS_MATMUL_HOPPER_CUDA_CUH
-#define GM_KERNELS_MATMUL_HOPPER_CUDA_CUH
+#ifndef GM_KERNELS_MATMUL_TENSOR_HOPPER_CUDA_CUH
+#define GM_KERNELS_MATMUL_TENSOR_HOPPER_CUDA_CUH
 
-#include "kernels/matmul/units_cuda.cuh"
-#include "kernels/matmul/wgmma_cuda.cuh"
+#include "kernels/matmul/tensor/leaf_cuda.cuh"
+#include "kernels/matmul/tensor/wgmma_cuda.cuh"
 
 enum {
     HOPPER_ROWS = GM_SPLIT_GROUP, /* of a warpgroup */
@@ -27,18 +27,6 @@ enum {
     HOPPER_SHARED = 227 * 1024,
     HOPPER_ALIGN = 1024, /* of a slot, for the copies */
     HOPPER_BAND = 8      /* rows of clusters */
-};
-
-/* A leaf of a product. */
-struct hopper_leaf {
-    int64_t m, n;
-    int64_t k; /* where it begins in the planes, elements */
-    int steps; /* rows of 128 bytes of k */
-    void *acc; /* [m][ld] */
-    int64_t ld;
-    int accumulate;
-    const int16_t *scale_a, *scale_b; /* [m], [n]: exponents of 2 that sums are multiplied by; NULL: 0 */
-    units_of units;
 };
 
 template <class TYPE, int PLANES>
@@ -75,7 +63,7 @@ struct hopper_walk {
     int tile, step, tiles_m, tiles_n;
     int64_t row, col; /* of the tile */
 
-    __device__ __forceinline__ void begin(const hopper_leaf &p)
+    __device__ __forceinline__ void begin(const plane_leaf &p)
     {
         tile = (int)blockIdx.x / HOPPER_BLOCKS;
         step = (int)gridDim.x / HOPPER_BLOCKS;
@@ -103,7 +91,7 @@ struct hopper_walk {
 /* The thread that copies. */
 template <class TYPE, int PLANES>
 static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, const CUtensorMap *map_b,
-                                                  const hopper_leaf &p, const units_of &units, uint32_t slots,
+                                                  const plane_leaf &p, const units_of &units, uint32_t slots,
                                                   uint64_t *full, uint64_t *empty)
 {
     typedef hopper_shape<TYPE, PLANES> shape;
@@ -258,66 +246,8 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 3> &w, int s
     }
 }
 
-/* x 2^exponent, rounded once. Sums are multiples of 2^-50 or so, below 2^70: nothing is lost in the first step. */
-static __device__ __forceinline__ float scale_sum(float x, int exponent)
-{
-    const int most = 252;
-    int e = exponent < -most ? -most : exponent > most ? most : exponent, half = e / 2;
-    return x * __int_as_float((half + 127) << 23) * __int_as_float((e - half + 127) << 23);
-}
-
-static __device__ __forceinline__ int32_t scale_sum(int32_t x, int)
-{
-    return x;
-}
-
-template <class SUM>
-struct __align__(2 * sizeof(SUM)) hopper_pair
-{
-    SUM v[2];
-};
-
-/* Folds one of a thread's two rows: pairs of columns from c on, 8 apart, of which `left` columns exist; of units whose
- * bit in `wanted` is set. */
-template <int DOWN, class SUM, int SUMS>
-static __device__ __forceinline__ void fold_row(SUM *c, int left, bool add, unsigned wanted, const int16_t *scale_b,
-                                                int scale_a, const SUM (&sums)[SUMS])
-{
-    enum { PAIRS = SUMS / 4, OF_UNIT = GM_SPLIT_GROUP / 8 };
-    typedef hopper_pair<SUM> pair;
-    bool wide = left > 8 * (PAIRS - 1) + 1 && (uintptr_t)c % sizeof(pair) == 0;
-
-#pragma unroll
-    for (int first = 0; first < PAIRS; first += OF_UNIT) {
-        pair old[OF_UNIT];
-        if (!(wanted >> first / OF_UNIT & 1))
-            continue;
-        if (add && wide)
-#pragma unroll
-            for (int i = 0; i < OF_UNIT; i++)
-                old[i] = *(const pair *)(c + 8 * (first + i));
-#pragma unroll
-        for (int i = 0; i < OF_UNIT; i++) {
-            pair x;
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                int at = 8 * (first + i) + e;
-                x.v[e] = sums[4 * (first + i) + DOWN * 2 + e];
-                if (scale_b)
-                    x.v[e] = scale_sum(x.v[e], scale_a + (at < left ? scale_b[at] : 0));
-                if (add && wide)
-                    x.v[e] = old[i].v[e] + x.v[e];
-                if (!wide && at < left)
-                    c[at] = add ? c[at] + x.v[e] : x.v[e];
-            }
-            if (wide)
-                *(pair *)(c + 8 * (first + i)) = x;
-        }
-    }
-}
-
 template <class TYPE, int PLANES>
-static __device__ __forceinline__ void multiply_tiles(const hopper_leaf &p, const units_of &units, uint32_t slots,
+static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const units_of &units, uint32_t slots,
                                                       uint64_t *full, uint64_t *empty)
 {
     typedef hopper_shape<TYPE, PLANES> shape;
@@ -355,7 +285,7 @@ static __device__ __forceinline__ void multiply_tiles(const hopper_leaf &p, cons
 template <class TYPE, int PLANES>
 static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
     multiply_leaf(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ hopper_leaf p)
+                  const __grid_constant__ plane_leaf p)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     typedef hopper_shape<TYPE, PLANES> shape;

@@ -1,13 +1,13 @@
 /* units_cuda.cuh - which units of C a kernel makes: those of one scheme (split.h). */
-#ifndef GM_KERNELS_MATMUL_UNITS_CUDA_CUH
-#define GM_KERNELS_MATMUL_UNITS_CUDA_CUH
+#ifndef GM_KERNELS_MATMUL_TENSOR_UNITS_CUDA_CUH
+#define GM_KERNELS_MATMUL_TENSOR_UNITS_CUDA_CUH
 
 #include <cuda_runtime.h>
 
 #include <stdint.h>
 
 #include "kernels/matmul/calls.h"
-#include "kernels/matmul/split.h"
+#include "kernels/matmul/tensor/split.h"
 
 /* The schemes of a leaf, device memory. a == NULL: all units are wanted. */
 struct units_of {

@@ -1,24 +1,13 @@
-/* matmul_cuda_hopper.cu - products on the tensor cores of sm_90a: splits the panels, then multiplies leaf after leaf.
+/* planes_cuda.cuh - products of planes: makes them of the panels (split.h), then multiplies leaf after leaf.
  *
- * float32 takes three kernels for each leaf, one for each scheme (split.h); those that have no units end at once. */
-#include <cuda_runtime.h>
+ * KERNEL::multiply<TYPE, PLANES>(stream, a, b, leaf, k, depth) launches the product of a leaf, which begins at element
+ * k of the planes and is `depth` long; KERNEL::f16, bf16, tf32 and int8<A, B> are its types of operands. float32 takes
+ * three launches for each leaf, one for each scheme; those that have no units end at once. */
+#ifndef GM_KERNELS_MATMUL_TENSOR_PLANES_CUDA_CUH
+#define GM_KERNELS_MATMUL_TENSOR_PLANES_CUDA_CUH
 
-#include "kernels/matmul/calls.h"
-
-extern "C" int gm_cuda_hopper_is_built(void)
-{
-#ifdef GM_HAVE_SM90A
-    return 1;
-#else
-    return 0;
-#endif
-}
-
-#ifdef GM_HAVE_SM90A /* before CUDA 12 there is neither sm_90a nor a type for maps of tensors */
-#include "kernels/matmul/hopper_cuda.cuh"
-#include "kernels/matmul/split_cuda.cuh"
-
-#include <cudaTypedefs.h>
+#include "kernels/matmul/tensor/leaf_cuda.cuh"
+#include "kernels/matmul/tensor/split_cuda.cuh"
 
 /* An operand of a call. */
 struct operand {
@@ -92,6 +81,16 @@ static cudaError_t split(cudaStream_t stream, bool k_fastest, const split_panel 
     return cudaGetLastError();
 }
 
+static cudaError_t lay_out_bytes(cudaStream_t stream, bool k_fastest, const split_panel *p)
+{
+    unsigned blocks = blocks_for(p->outer, GM_SPLIT_GROUP) * (unsigned)(p->pitch / GM_SPLIT_K);
+    if (k_fastest)
+        lay_out<true><<<blocks, SPLIT_THREADS, 0, stream>>>(*p);
+    else
+        lay_out<false><<<blocks, SPLIT_THREADS, 0, stream>>>(*p);
+    return cudaGetLastError();
+}
+
 /* The part of a panel that is leaf `index`, to the planes of three parts. */
 static split_panel leaf_of(const split_panel *p, const operand *o, int64_t index)
 {
@@ -106,79 +105,11 @@ static split_panel leaf_of(const split_panel *p, const operand *o, int64_t index
     return leaf;
 }
 
-/* --- Kernels --- */
+/* --- Operands that are rounded --- */
 
-/* Planes as the copies see them: boxes of 128 bytes of k and `rows` rows of a plane. */
-static cudaError_t map_planes(const split_panel *p, int planes, int element, int rows, CUtensorMap *map)
+static plane_leaf leaf_for(const gm_product_call *call, int64_t index)
 {
-    static PFN_cuTensorMapEncodeTiled_v12000 encode;
-    const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_UINT16,
-                                         CU_TENSOR_MAP_DATA_TYPE_UINT32};
-    cuuint64_t sizes[] = {(cuuint64_t)p->pitch, (cuuint64_t)p->outer, (cuuint64_t)planes};
-    cuuint64_t pitches[] = {sizes[0] * (cuuint64_t)element, sizes[0] * (cuuint64_t)element * sizes[1]};
-    cuuint32_t box[] = {(cuuint32_t)(GM_WGMMA_ROW / element), (cuuint32_t)rows, 1}, steps[] = {1, 1, 1};
-
-    if (encode == NULL) {
-        cudaDriverEntryPointQueryResult found;
-        void *entry = NULL;
-        cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
-                                                             &found);
-        if (error != cudaSuccess)
-            return error;
-        if (found != cudaDriverEntryPointSuccess)
-            return cudaErrorNotSupported;
-        encode = (PFN_cuTensorMapEncodeTiled_v12000)entry;
-    }
-    return encode(map, types[element / 2], 3, p->planes, sizes, pitches, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS
-               ? cudaSuccess
-               : cudaErrorInvalidValue;
-}
-
-/* Clusters that the device holds at once. */
-static cudaError_t clusters_of(int *clusters)
-{
-    int device, multiprocessors;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    *clusters = error == cudaSuccess && multiprocessors > HOPPER_BLOCKS ? multiprocessors / HOPPER_BLOCKS : 1;
-    return error;
-}
-
-/* The leaf that begins at element k of the planes. */
-template <class TYPE, class SPLIT>
-static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, hopper_leaf *leaf,
-                            int64_t k, int64_t depth)
-{
-    typedef hopper_shape<TYPE, SPLIT::PLANES> shape;
-    enum { ELEMENT = (int)sizeof(typename TYPE::element), K = GM_WGMMA_ROW / ELEMENT };
-    CUtensorMap map_a, map_b;
-    int clusters;
-    int64_t tiles = (int64_t)blocks_for(leaf->m, HOPPER_CLUSTER_M) * blocks_for(leaf->n, shape::TILE_N);
-    cudaError_t error = tiles > INT32_MAX ? cudaErrorInvalidConfiguration : clusters_of(&clusters);
-
-    if (error == cudaSuccess)
-        error = map_planes(a, SPLIT::PLANES, ELEMENT, HOPPER_TILE_M, &map_a);
-    if (error == cudaSuccess)
-        error = map_planes(b, SPLIT::PLANES, ELEMENT, shape::TILE_N / HOPPER_BLOCKS, &map_b);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(multiply_leaf<TYPE, SPLIT::PLANES>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     shape::SHARED);
-    if (error != cudaSuccess)
-        return error;
-    leaf->k = k;
-    leaf->steps = (int)((depth + K - 1) / K);
-    multiply_leaf<TYPE, SPLIT::PLANES>
-        <<<HOPPER_BLOCKS *(unsigned)(tiles < clusters ? tiles : clusters), HOPPER_THREADS, shape::SHARED, stream>>>(
-            map_a, map_b, *leaf);
-    return cudaGetLastError();
-}
-
-static hopper_leaf leaf_for(const gm_product_call *call, int64_t index)
-{
-    hopper_leaf leaf = {};
+    plane_leaf leaf = {};
     leaf.m = call->m;
     leaf.n = call->n;
     leaf.acc = call->acc;
@@ -200,7 +131,7 @@ static bool is_empty(const gm_product_call *call)
 }
 
 /* Operands that are rounded to one plane. */
-template <class TYPE, class SPLIT>
+template <class KERNEL, class TYPE, class SPLIT>
 static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {(int32_t)sizeof(typename TYPE::element), SPLIT::PLANES, 0};
@@ -217,25 +148,11 @@ static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
             error = split<SPLIT>(stream, o.k_fastest, &panels[i], &all);
     }
     for (int64_t i = 0; i * call->leaf < call->k && error == cudaSuccess; i++) {
-        hopper_leaf leaf = leaf_for(call, i);
-        error = multiply<TYPE, SPLIT>(stream, &panels[0], &panels[1], &leaf, i * call->leaf, depth_of(call, i));
+        plane_leaf leaf = leaf_for(call, i);
+        error = KERNEL::template multiply<TYPE, SPLIT::PLANES>(stream, &panels[0], &panels[1], &leaf, i * call->leaf,
+                                                               depth_of(call, i));
     }
     return error;
-}
-
-extern "C" int gm_cuda_matmul_hopper_bf16(gm_cuda_stream stream, const gm_product_call *call)
-{
-    return multiply_rounded<wgmma_bf16, split_bf16>(stream, call);
-}
-
-extern "C" int gm_cuda_matmul_hopper_fp16(gm_cuda_stream stream, const gm_product_call *call)
-{
-    return multiply_rounded<wgmma_f16, split_f16>(stream, call);
-}
-
-extern "C" int gm_cuda_matmul_hopper_tf32(gm_cuda_stream stream, const gm_product_call *call)
-{
-    return multiply_rounded<wgmma_tf32, split_tf32>(stream, call);
 }
 
 /* --- float32 --- */
@@ -259,36 +176,38 @@ static units_of units_for(const split_panel *panels, int64_t leaf, gm_scheme sch
     return u;
 }
 
-static void set_scheme(const split_panel *panels, int64_t index, gm_scheme scheme, hopper_leaf *leaf)
+static void set_scheme(const split_panel *panels, int64_t index, gm_scheme scheme, plane_leaf *leaf)
 {
     leaf->units = units_for(panels, index, scheme);
     leaf->scale_a = panels[0].scale[scheme] + index * panels[0].outer;
     leaf->scale_b = panels[1].scale[scheme] + index * panels[1].outer;
 }
 
+template <class KERNEL>
 static cudaError_t multiply_f16(cudaStream_t stream, const gm_product_call *call, const split_panel *panels,
                                 int64_t index)
 {
-    hopper_leaf leaf = leaf_for(call, index);
+    plane_leaf leaf = leaf_for(call, index);
     set_scheme(panels, index, GM_SCHEME_F16, &leaf);
-    return multiply<wgmma_f16, split_f16x2>(stream, &panels[0], &panels[1], &leaf, index * call->leaf,
-                                            depth_of(call, index));
+    return KERNEL::template multiply<typename KERNEL::f16, split_f16x2::PLANES>(
+        stream, &panels[0], &panels[1], &leaf, index * call->leaf, depth_of(call, index));
 }
 
+template <class KERNEL>
 static cudaError_t multiply_bf16(cudaStream_t stream, const gm_product_call *call, const operand *operands,
                                  const split_panel *panels, int64_t index)
 {
     split_panel wide[2];
-    hopper_leaf leaf = leaf_for(call, index);
+    plane_leaf leaf = leaf_for(call, index);
     cudaError_t error = cudaSuccess;
     set_scheme(panels, index, GM_SCHEME_BF16, &leaf);
     for (int i = 0; i < 2 && error == cudaSuccess; i++) {
         wide[i] = leaf_of(&panels[i], &operands[i], index);
         error = split<split_bf16x3>(stream, operands[i].k_fastest, &wide[i], &leaf.units);
     }
-    return error != cudaSuccess
-               ? error
-               : multiply<wgmma_bf16, split_bf16x3>(stream, &wide[0], &wide[1], &leaf, 0, depth_of(call, index));
+    return error != cudaSuccess ? error
+                                : KERNEL::template multiply<typename KERNEL::bf16, split_bf16x3::PLANES>(
+                                      stream, &wide[0], &wide[1], &leaf, 0, depth_of(call, index));
 }
 
 static cudaError_t multiply_f32(cudaStream_t stream, const gm_product_call *call, const operand *operands,
@@ -304,7 +223,8 @@ static cudaError_t multiply_f32(cudaStream_t stream, const gm_product_call *call
     return (cudaError_t)multiply_units_fp32(stream, &part, &units);
 }
 
-extern "C" int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_product_call *call)
+template <class KERNEL>
+static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {sizeof(__half), split_f16x2::PLANES, 1};
     const units_of all = {};
@@ -324,9 +244,9 @@ extern "C" int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_produc
             error = split<split_f16x2>(stream, operands[i].k_fastest, &panels[i], &all);
     }
     for (int64_t i = 0; i * call->leaf < call->k && error == cudaSuccess; i++) {
-        error = multiply_f16(stream, call, panels, i);
+        error = multiply_f16<KERNEL>(stream, call, panels, i);
         if (error == cudaSuccess)
-            error = multiply_bf16(stream, call, operands, panels, i);
+            error = multiply_bf16<KERNEL>(stream, call, operands, panels, i);
         if (error == cudaSuccess)
             error = multiply_f32(stream, call, operands, panels, i);
         if (error == cudaSuccess && call->schemes != NULL) {
@@ -338,16 +258,53 @@ extern "C" int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_produc
     return error;
 }
 
-#else
+/* --- Integers of 8 bits: exact, so that one leaf does for all k --- */
 
-#define NOT_BUILT(name)                                                                  \
-    extern "C" int gm_cuda_matmul_hopper_##name(gm_cuda_stream, const gm_product_call *) \
-    {                                                                                    \
-        return cudaErrorNoKernelImageForDevice;                                          \
+template <class KERNEL, class TYPE>
+static cudaError_t multiply_bytes(cudaStream_t stream, const gm_product_call *call, const split_panel *panels)
+{
+    plane_leaf leaf = leaf_for(call, 0);
+    return KERNEL::template multiply<TYPE, 1>(stream, &panels[0], &panels[1], &leaf, 0, call->k);
+}
+
+template <class KERNEL>
+static int multiply_int8(cudaStream_t stream, const gm_product_call *call)
+{
+    const gm_split_kind kind = {1, 1, 0};
+    split_panel panels[2];
+    cudaError_t error = cudaSuccess;
+
+    if (is_empty(call))
+        return gm_cuda_matmul_fp32(stream, call); /* the bits of 0 are the same */
+    for (int i = 0; i < 2 && error == cudaSuccess; i++) {
+        operand o = operand_of(call, i, &kind);
+        panels[i] = panel_of(call, &o);
+        if (!o.ready)
+            error = lay_out_bytes(stream, o.k_fastest, &panels[i]);
     }
-NOT_BUILT(fp32)
-NOT_BUILT(tf32)
-NOT_BUILT(fp16)
-NOT_BUILT(bf16)
+    if (error != cudaSuccess)
+        return error;
+    if (call->is_unsigned[0])
+        return call->is_unsigned[1]
+                   ? multiply_bytes<KERNEL, typename KERNEL::template int8<uint8_t, uint8_t>>(stream, call, panels)
+                   : multiply_bytes<KERNEL, typename KERNEL::template int8<uint8_t, int8_t>>(stream, call, panels);
+    return call->is_unsigned[1]
+               ? multiply_bytes<KERNEL, typename KERNEL::template int8<int8_t, uint8_t>>(stream, call, panels)
+               : multiply_bytes<KERNEL, typename KERNEL::template int8<int8_t, int8_t>>(stream, call, panels);
+}
+
+/* --- Device operations --- */
+
+#define GM_PRODUCT_OF_PLANES(kernel, precision, ...)                                                         \
+    extern "C" int gm_cuda_matmul_##kernel##_##precision(gm_cuda_stream stream, const gm_product_call *call) \
+    {                                                                                                        \
+        return __VA_ARGS__(stream, call);                                                                    \
+    }
+#define GM_PRODUCTS_OF_PLANES(kernel, KERNEL)                                              \
+    GM_PRODUCT_OF_PLANES(kernel, fp32, multiply_fp32<KERNEL>)                              \
+    GM_PRODUCT_OF_PLANES(kernel, tf32, multiply_rounded<KERNEL, KERNEL::tf32, split_tf32>) \
+    GM_PRODUCT_OF_PLANES(kernel, fp16, multiply_rounded<KERNEL, KERNEL::f16, split_f16>)   \
+    GM_PRODUCT_OF_PLANES(kernel, bf16, multiply_rounded<KERNEL, KERNEL::bf16, split_bf16>) \
+    GM_PRODUCT_OF_PLANES(kernel, int8, multiply_int8<KERNEL>)
 
 #endif

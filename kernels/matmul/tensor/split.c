@@ -1,4 +1,4 @@
-#include "kernels/matmul/split.h"
+#include "kernels/matmul/tensor/split.h"
 
 #include "base/size.h"
 

@@ -2,13 +2,13 @@
  *
  * A split makes `planes` elements of one float32. Those that scale take the largest element of each line to [2^TOP,
  * 2^(TOP + 1)) by a power of 2: all they do is a function of the line alone. */
-#ifndef GM_KERNELS_MATMUL_SPLIT_CUDA_CUH
-#define GM_KERNELS_MATMUL_SPLIT_CUDA_CUH
+#ifndef GM_KERNELS_MATMUL_TENSOR_SPLIT_CUDA_CUH
+#define GM_KERNELS_MATMUL_TENSOR_SPLIT_CUDA_CUH
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "kernels/matmul/units_cuda.cuh"
+#include "kernels/matmul/tensor/units_cuda.cuh"
 
 enum { SPLIT_THREADS = 256, SPLIT_EACH = 8, LARGEST_K = 128 };
 
@@ -265,6 +265,42 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) split_elements(const spl
             for (int e = 0; e < SPLIT_EACH; e++)
                 x[e] = !K_FASTEST ? tile[pack * SPLIT_EACH + e][down] : k + e < p.k ? src[e] : 0;
         store_parts<SPLIT>(p, outer, k, x);
+    }
+}
+
+/* Bytes as they are, 64 x 64 of them. */
+template <bool K_FASTEST>
+static __global__ void __launch_bounds__(SPLIT_THREADS) lay_out(const split_panel p)
+{
+    __shared__ uint8_t tile[K_FASTEST ? 1 : GM_SPLIT_K][GM_SPLIT_GROUP + 4];
+    const uint8_t *src = (const uint8_t *)p.src;
+    int64_t along = p.pitch / GM_SPLIT_K, k0 = blockIdx.x % along * GM_SPLIT_K,
+            outer0 = blockIdx.x / along * GM_SPLIT_GROUP;
+
+    if (!K_FASTEST) {
+#pragma unroll
+        for (int i = (int)threadIdx.x; i < GM_SPLIT_K * GM_SPLIT_GROUP; i += SPLIT_THREADS) {
+            int64_t k = k0 + i / GM_SPLIT_GROUP, outer = outer0 + i % GM_SPLIT_GROUP;
+            tile[i / GM_SPLIT_GROUP][i % GM_SPLIT_GROUP] = k < p.k && outer < p.outer ? src[k * p.ld + outer] : 0;
+        }
+        __syncthreads();
+    }
+    for (int i = (int)threadIdx.x; i < GM_SPLIT_K / 16 * GM_SPLIT_GROUP; i += SPLIT_THREADS) {
+        int pack = i % (GM_SPLIT_K / 16), down = i / (GM_SPLIT_K / 16);
+        int64_t k = k0 + pack * 16, outer = outer0 + down;
+        union {
+            uint8_t byte[16];
+            uint4 all;
+        } x;
+        if (outer >= p.outer)
+            continue;
+        if (K_FASTEST && k + 16 <= p.k)
+            x.all = *(const uint4 *)(src + outer * p.ld + k);
+        else
+#pragma unroll
+            for (int e = 0; e < 16; e++)
+                x.byte[e] = !K_FASTEST ? tile[pack * 16 + e][down] : k + e < p.k ? src[outer * p.ld + k + e] : 0;
+        *(uint4 *)((uint8_t *)p.planes + outer * p.pitch + k) = x.all;
     }
 }
 

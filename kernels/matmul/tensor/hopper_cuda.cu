@@ -1,0 +1,111 @@
+/* hopper_cuda.cu - products on the tensor cores of sm_90a. */
+#include <cuda_runtime.h>
+
+#include "kernels/matmul/calls.h"
+
+extern "C" int gm_cuda_hopper_is_built(void)
+{
+#ifdef GM_HAVE_SM90A
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+#ifdef GM_HAVE_SM90A /* before CUDA 12 there is neither sm_90a nor a type for maps of tensors */
+#include "kernels/matmul/tensor/hopper_cuda.cuh"
+#include "kernels/matmul/tensor/planes_cuda.cuh"
+
+#include <cudaTypedefs.h>
+
+/* Planes as the copies see them: boxes of 128 bytes of k and `rows` rows of a plane. */
+static cudaError_t map_planes(const split_panel *p, int planes, int element, int rows, CUtensorMap *map)
+{
+    static PFN_cuTensorMapEncodeTiled_v12000 encode;
+    const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_UINT16,
+                                         CU_TENSOR_MAP_DATA_TYPE_UINT32};
+    cuuint64_t sizes[] = {(cuuint64_t)p->pitch, (cuuint64_t)p->outer, (cuuint64_t)planes};
+    cuuint64_t pitches[] = {sizes[0] * (cuuint64_t)element, sizes[0] * (cuuint64_t)element * sizes[1]};
+    cuuint32_t box[] = {(cuuint32_t)(GM_WGMMA_ROW / element), (cuuint32_t)rows, 1}, steps[] = {1, 1, 1};
+
+    if (encode == NULL) {
+        cudaDriverEntryPointQueryResult found;
+        void *entry = NULL;
+        cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
+                                                             &found);
+        if (error != cudaSuccess)
+            return error;
+        if (found != cudaDriverEntryPointSuccess)
+            return cudaErrorNotSupported;
+        encode = (PFN_cuTensorMapEncodeTiled_v12000)entry;
+    }
+    return encode(map, types[element / 2], 3, p->planes, sizes, pitches, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS
+               ? cudaSuccess
+               : cudaErrorInvalidValue;
+}
+
+/* Clusters that the device holds at once. */
+static cudaError_t clusters_of(int *clusters)
+{
+    int device, multiprocessors;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    *clusters = error == cudaSuccess && multiprocessors > HOPPER_BLOCKS ? multiprocessors / HOPPER_BLOCKS : 1;
+    return error;
+}
+
+struct hopper_kernels {
+    typedef wgmma_f16 f16;
+    typedef wgmma_bf16 bf16;
+    typedef wgmma_tf32 tf32;
+    template <class A, class B>
+    using int8 = wgmma_int8<A, B>;
+
+    template <class TYPE, int PLANES>
+    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, plane_leaf *leaf,
+                                int64_t k, int64_t depth)
+    {
+        typedef hopper_shape<TYPE, PLANES> shape;
+        enum { ELEMENT = (int)sizeof(typename TYPE::element), K = GM_WGMMA_ROW / ELEMENT };
+        CUtensorMap map_a, map_b;
+        int clusters;
+        int64_t tiles = (int64_t)blocks_for(leaf->m, HOPPER_CLUSTER_M) * blocks_for(leaf->n, shape::TILE_N);
+        cudaError_t error = tiles > INT32_MAX ? cudaErrorInvalidConfiguration : clusters_of(&clusters);
+
+        if (error == cudaSuccess)
+            error = map_planes(a, PLANES, ELEMENT, HOPPER_TILE_M, &map_a);
+        if (error == cudaSuccess)
+            error = map_planes(b, PLANES, ELEMENT, shape::TILE_N / HOPPER_BLOCKS, &map_b);
+        if (error == cudaSuccess)
+            error = cudaFuncSetAttribute(multiply_leaf<TYPE, PLANES>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         shape::SHARED);
+        if (error != cudaSuccess)
+            return error;
+        leaf->k = k;
+        leaf->steps = (int)((depth + K - 1) / K);
+        multiply_leaf<TYPE, PLANES>
+            <<<HOPPER_BLOCKS *(unsigned)(tiles < clusters ? tiles : clusters), HOPPER_THREADS, shape::SHARED, stream>>>(
+                map_a, map_b, *leaf);
+        return cudaGetLastError();
+    }
+};
+
+GM_PRODUCTS_OF_PLANES(hopper, hopper_kernels)
+
+#else
+
+#define NOT_BUILT(name)                                                                  \
+    extern "C" int gm_cuda_matmul_hopper_##name(gm_cuda_stream, const gm_product_call *) \
+    {                                                                                    \
+        return cudaErrorNoKernelImageForDevice;                                          \
+    }
+NOT_BUILT(fp32)
+NOT_BUILT(tf32)
+NOT_BUILT(fp16)
+NOT_BUILT(bf16)
+NOT_BUILT(int8)
+
+#endif
