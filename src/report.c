@@ -235,7 +235,7 @@ static int gather_and_end_all(gm_job *job, int exit)
 {
     int is_first = job->ranks->rank == 0;
     gm_rank_record *all = is_first ? calloc((size_t)job->ranks->size, sizeof *all) : NULL;
-    int status = is_first && !all ? gm_fail(GM_EDEVICE, "no memory for the times of all ranks") : GM_OK;
+    int status = is_first && !all ? gm_fail(GM_EDEVICE, "no memory for the report of all ranks") : GM_OK;
     status = gm_job_agree_all(job, status);
     if (!status)
         status = end_all(job, all, exit);
