@@ -7,9 +7,14 @@
 
 enum { GM_TILING_ROW_ALIGN = 64 }; /* bytes: the rows of a panel begin at multiples of it */
 
-/* The length of a leaf, in elements along k: `least` or more. The accuracy of a product of inner size k rests on it
- * (docs/accuracy.md). */
-int64_t gm_tiling_leaf(int64_t least, int64_t k);
+/* The leaves of the device's product. */
+typedef struct gm_leaf_kind {
+    int64_t least; /* the length of the shortest one, in elements along k */
+    int64_t few; /* the same where C has few tiles, so that leaves are to be computed side by side; 0: as everywhere */
+} gm_leaf_kind;
+
+/* The length of a leaf of an m x n product of inner size k. The accuracy rests on it (docs/accuracy.md). */
+int64_t gm_tiling_leaf(const gm_leaf_kind *kind, int64_t m, int64_t n, int64_t k);
 
 /* The side of the tiles of C, in elements. max_tile: the largest tile of the device's product. */
 int64_t gm_tiling_tile(int64_t m, int64_t n, int64_t max_tile);

@@ -46,9 +46,13 @@ typedef struct gm_product_call {
     int is_unsigned[2]; /* A, B: 8-bit integers are those of U8, not of I8 */
     void *tiles; /* [tile_count][tile][tile] accumulators of device memory as work space, if the product wants_tiles */
     int64_t tile_count; /* wants_tiles for each processor thread that it may use; at least those of one */
-    void *work[2];      /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
-    int ready[2];       /* work holds what the last call made of the same panel, of the same size */
-    double *schemes;    /* [GM_SCHEMES] in device memory: units times k by each scheme are added to it; NULL */
+    /* Leaves that a product which `batches` computes side by side, where there are few tiles; then it folds them in
+     * their order. The bits are the same. */
+    void *parts; /* [part_count][m][ldacc] accumulators of device memory as work space */
+    int64_t part_count;
+    void *work[2];   /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
+    int ready[2];    /* work holds what the last call made of the same panel, of the same size */
+    double *schemes; /* [GM_SCHEMES] in device memory: units times k by each scheme are added to it; NULL */
     /* A batch: products of one shape, whose operands and results lie apart by these elements (0: an operand is the same
      * for all of them). Each has the bits that it has alone. 0 products are 1; more only if the product `batches`. */
     int64_t batch;
@@ -70,6 +74,7 @@ typedef struct gm_product {
     gm_dtype accumulator; /* type of acc */
     int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
     int64_t leaf;         /* the shortest leaf, in k */
+    int64_t short_leaf;   /* the shortest one where C has few tiles; 0: leaf */
     int wants_tiles;      /* those of call.tiles that a thread needs; 0: run uses none */
     const char *kernel;   /* its name, for the report */
     int (*run)(gm_queue *queue, const gm_product_call *call);
@@ -93,6 +98,10 @@ typedef struct gm_product_query {
 /* The first product of the device that has the precision and is of the family, large enough a problem given; NULL: the
  * device supports none. Pure: all ranks with devices of one kind find the same. */
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query);
+
+/* Leaves of an m x n product, of so many, that are computed side by side to have work for all multiprocessors of the
+ * device, by a product that `batches`. Below 2: one after the other, as on processors (0 multiprocessors). */
+int64_t gm_product_parts(int64_t m, int64_t n, int64_t leaves, int64_t multiprocessors);
 
 /* The type of a panel of some data: that of the product's operands, and of 8-bit integers that of the data. */
 gm_dtype gm_panel_type(gm_dtype operand, gm_dtype data);

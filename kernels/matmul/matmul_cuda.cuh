@@ -17,6 +17,7 @@ typedef struct kernel_call {
     void *acc;
     int64_t ldacc, leaf;
     int64_t next_a, next_b, next_acc;
+    int64_t last_k; /* of the last product of a batch */
     int accumulate;
 } kernel_call;
 
@@ -137,33 +138,104 @@ static __device__ __forceinline__ T *acc_of(const kernel_call &call)
     return BATCH ? (T *)call.acc + blockIdx.y * call.next_acc : (T *)call.acc;
 }
 
+template <bool BATCH>
+static __device__ __forceinline__ int64_t k_of(const kernel_call &call)
+{
+    return BATCH && blockIdx.y == gridDim.y - 1 ? call.last_k : call.k;
+}
+
 static kernel_call kernel_call_of(const gm_product_call *call)
 {
-    kernel_call k = {call->m,   call->n,     call->k,    call->a,      call->lda,    call->b,        call->ldb,
-                     call->acc, call->ldacc, call->leaf, call->next_a, call->next_b, call->next_acc, call->accumulate};
+    kernel_call k = {call->m,      call->n,      call->k,        call->a,     call->lda,
+                     call->b,      call->ldb,    call->acc,      call->ldacc, call->leaf,
+                     call->next_a, call->next_b, call->next_acc, call->k,     call->accumulate};
     return k;
 }
 
-/* Launches one of eight kernels, [batch][transpose_a][transpose_b], on tiles of tile_m x tile_n, with shared bytes of
- * shared memory. */
+/* acc = (accumulate ? acc : 0) + part_0 + part_1 + ..., each addition rounded: as a kernel folds leaf after leaf. */
+static const int64_t FOLD_THREADS = 256, FOLD_BLOCKS = 4096;
+template <typename ACC>
+static __global__ void __launch_bounds__(FOLD_THREADS) fold_parts(const kernel_call call, const ACC *parts, int count)
+{
+    int64_t all = call.m * call.n;
+    for (int64_t at = (int64_t)blockIdx.x * FOLD_THREADS + threadIdx.x; at < all;
+         at += (int64_t)gridDim.x * FOLD_THREADS) {
+        int64_t element = at / call.n * call.ldacc + at % call.n;
+        ACC *acc = (ACC *)call.acc + element, sum = call.accumulate ? *acc + parts[element] : parts[element];
+#pragma unroll 8
+        for (int i = 1; i < count; i++)
+            sum += parts[i * call.next_acc + element];
+        *acc = sum;
+    }
+}
+
+/* A product on tiles of tile_m x tile_n with shared bytes of shared memory, by one of eight kernels,
+ * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. */
 typedef void product_kernel(const kernel_call call);
 
-static inline int launch_product(product_kernel *const (&kernels)[2][2][2], int tile_m, int tile_n, int threads,
-                                 int shared, gm_cuda_stream stream, const gm_product_call *call)
-{
-    product_kernel *kernel = kernels[call->batch > 1][call->transpose_a != 0][call->transpose_b != 0];
-    int64_t batch = call->batch > 1 ? call->batch : 1, tiles = divide_up(call->m, tile_m) * divide_up(call->n, tile_n);
-    cudaError_t error;
+template <typename T, typename ACC>
+struct product_launch {
+    product_kernel *kernels[2][2][2];
+    int tile_m, tile_n, threads, shared;
 
-    if (tiles == 0 || (call->k == 0 && call->accumulate))
-        return cudaSuccess;
-    if (tiles > INT32_MAX || batch > GM_BATCH_MOST)
-        return cudaErrorInvalidConfiguration;
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (error != cudaSuccess)
+    int64_t tiles(const kernel_call &k) const
+    {
+        return divide_up(k.m, tile_m) * divide_up(k.n, tile_n);
+    }
+
+    cudaError_t launch(cudaStream_t stream, const gm_product_call *call, const kernel_call &k, int64_t batch) const
+    {
+        product_kernel *kernel = kernels[batch > 1][call->transpose_a != 0][call->transpose_b != 0];
+        cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+        if (error != cudaSuccess)
+            return error;
+        kernel<<<dim3((unsigned)tiles(k), (unsigned)batch), threads, shared, stream>>>(k);
+        return cudaGetLastError();
+    }
+
+    /* Leaves from `first` on side by side, as a batch whose products lie apart in the parts, and then their sum. */
+    cudaError_t fold(cudaStream_t stream, const gm_product_call *call, int64_t first, int64_t count) const
+    {
+        int64_t begin = first * call->leaf, left = call->k - begin;
+        kernel_call k = kernel_call_of(call), sum = k;
+        k.next_a = call->transpose_a ? call->leaf * call->lda : call->leaf;
+        k.next_b = call->transpose_b ? call->leaf : call->leaf * call->ldb;
+        k.a = (const T *)call->a + first * k.next_a;
+        k.b = (const T *)call->b + first * k.next_b;
+        k.k = call->leaf;
+        k.last_k = left < count * call->leaf ? left - (count - 1) * call->leaf : call->leaf;
+        k.acc = call->parts;
+        k.next_acc = sum.next_acc = call->m * call->ldacc;
+        k.accumulate = 0;
+        sum.accumulate = call->accumulate || first > 0;
+        if (count == 1)
+            k.k = k.last_k;
+        cudaError_t error = launch(stream, call, k, count);
+        if (error != cudaSuccess)
+            return error;
+        int64_t blocks = divide_up(call->m * call->n, FOLD_THREADS);
+        fold_parts<ACC><<<(unsigned)(blocks < FOLD_BLOCKS ? blocks : FOLD_BLOCKS), FOLD_THREADS, 0, stream>>>(
+            sum, (const ACC *)call->parts, (int)count);
+        return cudaGetLastError();
+    }
+
+    int run(gm_cuda_stream stream, const gm_product_call *call) const
+    {
+        const kernel_call k = kernel_call_of(call);
+        int64_t batch = call->batch > 1 ? call->batch : 1, leaves = divide_up(call->k, call->leaf);
+        int64_t parts = call->part_count;
+        cudaError_t error = cudaSuccess;
+
+        if (tiles(k) == 0 || (call->k == 0 && call->accumulate))
+            return cudaSuccess;
+        if (tiles(k) > INT32_MAX || batch > GM_BATCH_MOST || parts > GM_BATCH_MOST)
+            return cudaErrorInvalidConfiguration;
+        if (batch > 1 || parts < 2 || leaves < 2)
+            return launch(stream, call, k, batch);
+        for (int64_t first = 0; first < leaves && error == cudaSuccess; first += parts)
+            error = fold(stream, call, first, leaves - first < parts ? leaves - first : parts);
         return error;
-    kernel<<<dim3((unsigned)tiles, (unsigned)batch), threads, shared, stream>>>(kernel_call_of(call));
-    return cudaGetLastError();
-}
+    }
+};
 
 #endif

@@ -142,7 +142,8 @@ static __device__ __forceinline__ void make_tile(const kernel_call &call, float 
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int row = warp / WARPS_N * WARP_M + lane / 2 % LANES_M * 4;
     int col = warp % WARPS_N * WARP_N + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
-    int whole = (int)(call.k / DEPTH), tail = (int)(call.k % DEPTH), steps = whole + (tail > 0);
+    int64_t length = k_of<BATCH>(call);
+    int whole = (int)(length / DEPTH), tail = (int)(length % DEPTH), steps = whole + (tail > 0);
     int leaf = (int)(call.leaf / DEPTH);
     int step = 0, copied = 0, filled = 0,
         used = 0; /* stages multiplied and started; positions in the ring, in floats */
@@ -203,7 +204,7 @@ template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __device__ __forceinline__ void make_any_tile(const kernel_call &call, float *stages, int64_t row, int64_t col,
                                                      bool folds)
 {
-    if (row + TILE <= call.m && col + TILE <= call.n && call.k > 0 && call.k % DEPTH == 0)
+    if (row + TILE <= call.m && col + TILE <= call.n && k_of<BATCH>(call) > 0 && k_of<BATCH>(call) % DEPTH == 0)
         make_tile<BATCH, !TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
     else
         make_tile<BATCH, !TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
@@ -240,14 +241,17 @@ static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const kernel
 
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
 {
-    static product_kernel *const kernels[2][2][2] = {
-        {{multiply_matrices<false, false, false>, multiply_matrices<false, false, true>},
-         {multiply_matrices<false, true, false>, multiply_matrices<false, true, true>}},
-        {{multiply_matrices<true, false, false>, multiply_matrices<true, false, true>},
-         {multiply_matrices<true, true, false>, multiply_matrices<true, true, true>}},
-    };
+    static const product_launch<float, float> product = {
+        {{{multiply_matrices<false, false, false>, multiply_matrices<false, false, true>},
+          {multiply_matrices<false, true, false>, multiply_matrices<false, true, true>}},
+         {{multiply_matrices<true, false, false>, multiply_matrices<true, false, true>},
+          {multiply_matrices<true, true, false>, multiply_matrices<true, true, true>}}},
+        TILE,
+        TILE,
+        THREADS,
+        RING * (int)sizeof(float)};
 
-    return launch_product(kernels, TILE, TILE, THREADS, RING * (int)sizeof(float), stream, call);
+    return product.run(stream, call);
 }
 
 int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units)

@@ -184,7 +184,8 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) mu
     typedef shape<T> S;
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int row = warp / S::WARPS_N * WARP_M, col = warp % S::WARPS_N * WARP_N;
-    int whole = (int)(call.k / S::DEPTH), tail = (int)(call.k % S::DEPTH), steps = whole + (tail > 0);
+    int64_t length = k_of<BATCH>(call);
+    int whole = (int)(length / S::DEPTH), tail = (int)(length % S::DEPTH), steps = whole + (tail > 0);
     int leaf = (int)(call.leaf / S::DEPTH);
     int step = 0, copied = 0, filled = 0, used = 0; /* stages multiplied and started; positions in the ring, in bytes */
     int64_t tile_row, tile_col;
@@ -271,14 +272,17 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) mu
 template <typename T>
 static int launch(gm_cuda_stream stream, const gm_product_call *call)
 {
-    static product_kernel *const kernels[2][2][2] = {
-        {{multiply_matrices<T, false, false, false>, multiply_matrices<T, false, false, true>},
-         {multiply_matrices<T, false, true, false>, multiply_matrices<T, false, true, true>}},
-        {{multiply_matrices<T, true, false, false>, multiply_matrices<T, true, false, true>},
-         {multiply_matrices<T, true, true, false>, multiply_matrices<T, true, true, true>}},
-    };
+    static const product_launch<T, double> product = {
+        {{{multiply_matrices<T, false, false, false>, multiply_matrices<T, false, false, true>},
+          {multiply_matrices<T, false, true, false>, multiply_matrices<T, false, true, true>}},
+         {{multiply_matrices<T, true, false, false>, multiply_matrices<T, true, false, true>},
+          {multiply_matrices<T, true, true, false>, multiply_matrices<T, true, true, true>}}},
+        TILE_M,
+        shape<T>::TILE_N,
+        shape<T>::THREADS,
+        shape<T>::RING};
 
-    return launch_product(kernels, TILE_M, shape<T>::TILE_N, shape<T>::THREADS, shape<T>::RING, stream, call);
+    return product.run(stream, call);
 }
 
 extern "C" int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call)

@@ -96,6 +96,8 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .tile = p->plan.tile,
         .tiles = p->tiles,
         .tile_count = p->plan.tile_count,
+        .parts = p->parts,
+        .part_count = p->part_count,
         .work = {p->work[GM_A], p->work[GM_B]},
         .ready = {0, piece->at_row > 0}, /* of a band: the panel of B is that of the band before */
         .schemes = gm_matmul_sum(p, &block, GM_SUM_SCHEMES),

@@ -264,13 +264,15 @@ struct gm_matmul {
     gm_event *copied;               /* acc, or the sums, have been copied out */
     void *acc;
     int64_t ldacc;
-    char *kept;      /* the leaves of a rank that is not the first of its chain, one by one: each as acc */
-    void *band;      /* of C, as it will be in the file: [band_rows][block_cols] */
-    void *tiles;     /* for a product that wants them */
-    void *work[2];   /* of A and of B, for a product that has work space */
-    double *sums;    /* GM_SUMS on the device */
-    double *sums_in; /* those of the layer before, up to GM_SUM_LAYERS */
-    double *x, *u;   /* vectors of the block, on the device: [block_cols], [block_rows] */
+    char *kept;  /* the leaves of a rank that is not the first of its chain, one by one: each as acc */
+    void *band;  /* of C, as it will be in the file: [band_rows][block_cols] */
+    void *tiles; /* for a product that wants them */
+    void *parts; /* the sums of leaves side by side; NULL: none are */
+    int64_t part_count;
+    void *work[2];                 /* of A and of B, for a product that has work space */
+    double *sums;                  /* GM_SUMS on the device */
+    double *sums_in;               /* those of the layer before, up to GM_SUM_LAYERS */
+    double *x, *u;                 /* vectors of the block, on the device: [block_cols], [block_rows] */
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
     struct gm_exchange *exchange;  /* of a chain or of shared panels, never of both; NULL: of neither */

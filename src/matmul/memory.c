@@ -119,6 +119,9 @@ int gm_matmul_allocate(gm_matmul *p, gm_pool *pool)
             allocate_panel(p, pool, &p->panels[buffer][matrix], matrix);
     p->ldacc = gm_tiling_ld(cols, plan->problem.accumulator_bytes);
     p->acc = gm_pool_device(pool, rows * p->ldacc, accumulator);
+    p->part_count = gm_matmul_plan_parts(plan, &p->part);
+    if (p->part_count)
+        p->parts = gm_pool_device(pool, p->part_count * rows * p->ldacc, accumulator);
     if (p->part.leaf0 > 0)
         p->kept = gm_pool_device(pool, gm_mul_sat(p->part.leaf1 - p->part.leaf0, rows * p->ldacc), accumulator);
     if (gm_matmul_plan_chains(plan))

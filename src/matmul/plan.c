@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "kernels/matmul/calls.h"
 #include "src/exchange/probe.h"
 #include "src/exchange/staged.h"
 #include "src/matmul/cost.h"
@@ -104,6 +105,14 @@ static int64_t work_bytes(const gm_matmul_plan *plan, int64_t depth)
     return kind->planes ? gm_add_sat(gm_add_sat((int64_t)a, (int64_t)b), OF_WORK * GM_ALLOC_OVERHEAD) : 0;
 }
 
+int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *part)
+{
+    const gm_matmul_problem *p = &plan->problem;
+    int64_t parts = gm_product_parts(plan->block_rows, plan->block_cols, gm_matmul_plan_panel_leaves(plan, part),
+                                     p->multiprocessors);
+    return p->batches && parts > 1 ? parts : 0;
+}
+
 /* Bytes of device memory without the ring. */
 static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
@@ -111,7 +120,8 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t depth = gm_min(gm_mul_sat(gm_matmul_plan_panel_leaves(plan, part), plan->leaf),
                            gm_matmul_plan_depth(plan, part->leaf0, part->leaf1));
     int64_t r = plan->block_rows, c = plan->block_cols;
-    int64_t acc = gm_mul_sat(area(r, c, p->accumulator_bytes), gm_add_sat(1, gm_matmul_plan_kept_leaves(plan)));
+    int64_t parts = gm_matmul_plan_parts(plan, part), accs = gm_add_sat(1 + parts, gm_matmul_plan_kept_leaves(plan));
+    int64_t acc = gm_mul_sat(area(r, c, p->accumulator_bytes), accs);
     /* Whichever way round a panel lies, its rows are padded by less than GM_TILING_ROW_ALIGN bytes. */
     int64_t a = gm_max(area(r, depth, p->operand_bytes), area(depth, r, p->operand_bytes));
     int64_t b = gm_max(area(c, depth, p->operand_bytes), area(depth, c, p->operand_bytes));
@@ -124,7 +134,8 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
     int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(vectors, tiles));
     sum = gm_add_sat(sum, work_bytes(plan, depth));
-    return gm_add_sat(sum, (ALLOCATIONS + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) * GM_ALLOC_OVERHEAD);
+    return gm_add_sat(sum,
+                      (ALLOCATIONS + (parts > 0) + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) * GM_ALLOC_OVERHEAD);
 }
 
 /* The cost of the block and step that are set. */
@@ -289,7 +300,7 @@ static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, 
 {
     *plan = (gm_matmul_plan){.problem = *problem, .budget = *budget};
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
-    plan->leaf = gm_tiling_leaf(problem->least_leaf, problem->k);
+    plan->leaf = gm_tiling_leaf(&problem->leaf, problem->m, problem->n, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
     plan->piece = usual_piece(budget, request->depth);
     int status = set_grid(plan, most_layers);

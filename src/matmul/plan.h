@@ -2,7 +2,7 @@
  * bytes. Pure: no device, no file, no message passing. All ranks get the same plan from the same problem.
  *
  *   C (m x n) is cut into tiles; whole tiles go to the R x C x K grid of ranks. k is cut into leaves, whose length
- * depends on k and the precision alone; whole leaves go to the K layers of the grid. A rank walks over blocks of its
+ * depends on m, n, k and the kernel alone; whole leaves go to the K layers of the grid. A rank walks over blocks of its
  * part of C that fit the device, and for each block in steps over its leaves: step = the panels of A and B for some
  * leaves. The last leaves of a block are walked through band by band, a band being some rows of tiles, so that the
  * result of one leaves while the next is computed.
@@ -43,7 +43,8 @@ typedef struct gm_matmul_problem {
     int64_t file_bytes_a, file_bytes_b, file_bytes_c0, file_bytes_c; /* of an element in the files; c0: 0 without one */
     int shared;              /* A and B are the same data: may be kept whole and read once */
     int64_t max_tile;        /* of the device's product */
-    int64_t least_leaf;      /* as the device's product has it */
+    gm_leaf_kind leaf;       /* as the device's product has it */
+    int batches;             /* as it does: then it also computes leaves side by side */
     int wants_tiles;         /* as the device's product does: tiles of accumulators for each thread */
     gm_split_kind work;      /* of its work space */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
@@ -100,6 +101,9 @@ void gm_matmul_plan_part(const gm_matmul_plan *plan, int rank, gm_matmul_part *p
 /* Tiles of accumulators for up to `threads` threads, `most` of them if the memory is to have room, but those of one
  * thread at least. */
 int64_t gm_matmul_tile_count(const gm_matmul_problem *problem, int threads, int64_t most);
+
+/* Leaves of a panel that the device computes side by side, with room for the sums of each; 0: one after the other. */
+int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *part);
 
 /* The rank of a layer that works on the same rows and columns as part. */
 int gm_matmul_plan_partner(const gm_matmul_plan *plan, const gm_matmul_part *part, int layer);

@@ -19,11 +19,26 @@ static int64_t matrix_bytes(int64_t rows, int64_t cols, gm_dtype type)
     return gm_mul_sat(gm_mul_sat(rows, gm_tiling_ld(cols, size)), size);
 }
 
+static int64_t leaf_of(const gm_bench_product *p)
+{
+    const gm_leaf_kind kind = {p->product->leaf, p->product->short_leaf};
+    return gm_tiling_leaf(&kind, p->shape.m, p->shape.n, p->shape.k);
+}
+
 /* Bytes of the work space of A (0) or B (1). */
 static size_t work_bytes(const gm_bench_product *p, int which)
 {
     const gm_product_shape *s = &p->shape;
-    return gm_split_lay(&p->product->work, which ? s->n : p->room, s->k, gm_tiling_leaf(p->product->leaf, s->k)).bytes;
+    return gm_split_lay(&p->product->work, which ? s->n : p->room, s->k, leaf_of(p)).bytes;
+}
+
+/* Leaves that are computed side by side, as in src/matmul/plan.c. */
+static int64_t parts_of(const gm_bench_product *p)
+{
+    const gm_bench *bench = p->bench;
+    int64_t multiprocessors = bench->ops->unified ? 0 : bench->job->info.multiprocessors;
+    int64_t parts = gm_product_parts(p->room, p->shape.n, gm_ceil_div(p->shape.k, leaf_of(p)), multiprocessors);
+    return p->product->batches && parts > 1 ? parts : 0;
 }
 
 int64_t gm_product_bytes(const gm_bench_product *p)
@@ -36,6 +51,7 @@ int64_t gm_product_bytes(const gm_bench_product *p)
     if (p->product->accumulator != p->result)
         bytes = gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->product->accumulator));
     bytes = gm_add_sat(bytes, (int64_t)(work_bytes(p, 0) + work_bytes(p, 1)));
+    bytes = gm_add_sat(bytes, gm_mul_sat(parts_of(p), matrix_bytes(p->room, s->n, p->product->accumulator)));
     return gm_add_sat(gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->result)), 1 << 20);
 }
 
@@ -58,6 +74,7 @@ void gm_product_free(gm_bench_product *p)
         ops->free(device, p->c);
     ops->free(device, p->acc);
     ops->free(device, p->tiles);
+    ops->free(device, p->parts);
     if (p->panel_b != p->b)
         ops->free(device, p->panel_b);
     if (p->panel_a != p->a)
@@ -93,6 +110,8 @@ int gm_product_alloc(gm_bench_product *p)
                                       (size_t)p->bench->job->threads * (size_t)p->product->wants_tiles *
                                           (size_t)(p->product->tile * p->product->tile) * gm_dtype_size(accumulator),
                                       &p->tiles);
+    if (!status && parts_of(p))
+        status = alloc_matrix(p, parts_of(p) * p->room, s->n, accumulator, &p->parts);
     for (int i = 0; i < 2 && !status && p->product->work.planes; i++)
         status = p->bench->ops->alloc(p->bench->device, work_bytes(p, i), &p->work[i]);
     if (!status)
@@ -135,10 +154,12 @@ static void set_calls(gm_bench_product *p)
                                         .ldb = ld(s->n, operand),
                                         .acc = p->acc,
                                         .ldacc = ld(s->n, accumulator),
-                                        .leaf = gm_tiling_leaf(p->product->leaf, s->k),
+                                        .leaf = leaf_of(p),
                                         .tile = gm_product_tile(p),
                                         .tiles = p->tiles,
                                         .tile_count = (int64_t)p->bench->job->threads * p->product->wants_tiles,
+                                        .parts = p->parts,
+                                        .part_count = parts_of(p),
                                         .work = {p->work[0], p->work[1]}};
     p->finish_call = (gm_finish_call){.rows = p->rows,
                                       .cols = s->n,

@@ -24,6 +24,7 @@ typedef struct gm_bench_product {
     int64_t room;            /* rows that there is memory for */
     void *a, *b;             /* data: [room][lda], [k][ldb] */
     void *tiles;             /* one per thread, for a product that needs them */
+    void *parts;             /* of leaves side by side */
     void *work[2];           /* of A and B, for a product that has work space */
     void *panel_a, *panel_b; /* the data in the type of the operands; a, b if the types are the same */
     void *acc, *c;           /* [room][n]; the same if they have the same type */

@@ -199,7 +199,7 @@ int gm_batch_plan_make(const gm_matmul_case *c, gm_dtype operand, const gm_matmu
     *plan = (gm_batch_plan){
         .product = {.problem = *frame, .budget = *budget, .grid = {1, 1, 1}}, .frames = c->frames, .unit = unit_of(c)};
     plan->product.tile = gm_tiling_tile(frame->m, frame->n, frame->max_tile);
-    plan->product.leaf = gm_tiling_leaf(frame->least_leaf, frame->k);
+    plan->product.leaf = gm_tiling_leaf(&frame->leaf, frame->m, frame->n, frame->k);
     plan->product.leaves = gm_ceil_div(frame->k, plan->product.leaf);
     set_frame(c, frame, plan);
     if (plan_groups(c, operand, budget, request, plan, need))

@@ -128,9 +128,10 @@ static void *work_for(const problem *p, int64_t outer)
     return work;
 }
 
-/* Computes the block of C from (i0, j0) on, [m][n + GUARD], in calls that end at the given places of k; the caller
- * frees it. */
-static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, const int64_t *ends)
+/* Computes the block of C from (i0, j0) on, [m][n + GUARD], in calls that end at the given places of k, of up to
+ * `parts` leaves side by side; the caller frees it. */
+static void *multiply_by_parts(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, const int64_t *ends,
+                               int64_t parts)
 {
     size_t operand = gm_dtype_size(p->product->operand), size = gm_dtype_size(p->product->accumulator);
     int64_t ld = n + GUARD, l0 = 0;
@@ -142,7 +143,7 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
     int64_t tile_count = 2 * p->product->wants_tiles;
     size_t tiles_bytes = (size_t)(tile_count * p->product->tile * p->product->tile) * size;
     void *tiles_host = host_memory(tiles_bytes), *tiles = lend(p->b, tiles_host, tiles_bytes);
-    void *work[2] = {work_for(p, m), work_for(p, n)};
+    void *work[2] = {work_for(p, m), work_for(p, n)}, *room = parts ? lend(p->b, NULL, (size_t)parts * bytes) : NULL;
     do {
         gm_product_call call = {
             .m = m,
@@ -161,6 +162,8 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
             .accumulate = l0 > 0,
             .tiles = tiles,
             .tile_count = tile_count,
+            .parts = room,
+            .part_count = parts,
             .work = {work[0], work[1]},
             .is_unsigned = {p->a_panel.type == GM_DTYPE_U8, p->b_panel.type == GM_DTYPE_U8},
         };
@@ -169,10 +172,17 @@ static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, 
     } while (l0 < p->k);
     for (int i = 0; i < 2; i++)
         p->b->ops->free(p->b->device, work[i]);
+    if (parts)
+        reclaim(p->b, room, NULL, 0);
     reclaim(p->b, tiles, tiles_host, tiles_bytes);
     free(tiles_host);
     reclaim(p->b, acc, host, bytes);
     return host;
+}
+
+static void *multiply(problem *p, int64_t i0, int64_t j0, int64_t m, int64_t n, const int64_t *ends)
+{
+    return multiply_by_parts(p, i0, j0, m, n, ends, 0);
 }
 
 /* The largest error of acc relative to |A| |B| (absolute where that is 0), over all elements of a small C, of a large
@@ -274,6 +284,30 @@ static void test_bits(bench *b, const gm_product *product)
     }
 }
 
+/* Leaves side by side, all at once and a few at a time. */
+static void test_parts(bench *b, const gm_product *product)
+{
+    for (int transposes = 0; transposes < 4; transposes++) {
+        problem p = problem_make(b, product, 130, 67, 1000, transposes, 0, transposes);
+        int64_t pieces[] = {256, 384, 1000};
+        size_t bytes = (size_t)(p.m * (p.n + GUARD)) * gm_dtype_size(p.product->accumulator);
+        void *one = multiply(&p, 0, 0, p.m, p.n, &p.k);
+        int same = 1, untouched = 1;
+        for (int64_t parts = 2; parts <= 8; parts += 3) {
+            void *all = multiply_by_parts(&p, 0, 0, p.m, p.n, &p.k, parts),
+                 *split = multiply_by_parts(&p, 0, 0, p.m, p.n, pieces, parts);
+            same = same && memcmp(one, all, bytes) == 0 && memcmp(one, split, bytes) == 0;
+            untouched = untouched && guard_untouched(&p, all) && guard_untouched(&p, split);
+            free(all);
+            free(split);
+        }
+        tap_ok(same && untouched, "%s %s transposes %d: leaves side by side give the same bits", b->ops->kind,
+               product->kernel, transposes);
+        free(one);
+        problem_free(&p);
+    }
+}
+
 static void test_threads(bench *b, const gm_product *product)
 {
     void *results[2];
@@ -309,6 +343,7 @@ static void test_products(bench *b)
     for (int i = 0; (product = b->ops->product(b->device, i)) != NULL; i++) {
         test_values(b, product);
         test_bits(b, product);
+        test_parts(b, product);
         test_threads(b, product);
         test_nothing(b, product);
     }

@@ -55,7 +55,7 @@ static void make_case(gm_matmul_case *c)
                                      .n = c->n,
                                      .k = c->k,
                                      .precision = GM_PRECISION_FP32,
-                                     .least_leaf = 128,
+                                     .leaf = {128, 0},
                                      .operand_bytes = 4,
                                      .accumulator_bytes = 4,
                                      .file_bytes_a = (int64_t)gm_dtype_size(c->operand[GM_A].type),
@@ -101,7 +101,7 @@ static int shares_are_whole(const gm_batch_plan *p, int ranks)
 static int same_bits(const gm_batch_plan *p, const gm_matmul_case *c)
 {
     return p->product.tile == gm_tiling_tile(c->m, c->n, c->problem.max_tile) &&
-           p->product.leaf == gm_tiling_leaf(c->problem.least_leaf, c->k) &&
+           p->product.leaf == gm_tiling_leaf(&c->problem.leaf, c->m, c->n, c->k) &&
            p->product.leaves == gm_ceil_div(c->k, p->product.leaf);
 }
 
