@@ -8,9 +8,9 @@ enum {
     LEAF_UNIT = 64, /* leaves are multiples of it */
     TILE_UNIT = 64,
     TILE_LEAST = 128,
-    TILES_WANTED = 8,    /* along each side of C: enough for threads and ranks to share */
-    SIDE = 128,          /* rows and columns of C that a block of a device makes */
-    BLOCKS_WANTED = 256, /* by leaves side by side: enough for a device, and few enough to add up */
+    TILES_WANTED = 8,     /* along each side of C: enough for threads and ranks to share */
+    SIDE = 64,            /* rows and columns of C that a warp or two of a device make */
+    BLOCKS_WANTED = 1024, /* of this side, by leaves side by side: enough for a device, and few enough to add up */
 };
 
 int64_t gm_tiling_leaf(const gm_leaf_kind *kind, int64_t m, int64_t n, int64_t k)

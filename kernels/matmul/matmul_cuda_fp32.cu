@@ -1,10 +1,11 @@
 /* matmul_cuda_fp32.cu - products in plain float32: a multiplication and its addition are one fused operation of an
  * ordinary lane.
  *
- * A block of 4 warps makes a tile of 128 x 128 of C, a warp 64 x 64, a thread 8 x 16 in registers; two blocks on a
- * multiprocessor fill each other's gaps. The panels come through a ring of stages of 8 k in shared memory by
- * asynchronous copies, and lie there by rows of k: 16-byte copies where memory has that order too, else 4-byte copies
- * that transpose on the way. The fragments of the next k are loaded while the last ones are multiplied.
+ * A warp makes 64 x 64 of C, a thread 8 x 16 in registers. A block of 4 warps makes a tile of 128 x 128; two blocks on
+ * a multiprocessor fill each other's gaps. Where such tiles would lie outside C for a good part, as in thin and in
+ * small products, a block is one warp: the bits are the same. The panels come through a ring of stages of 8 k in shared
+ * memory by asynchronous copies, and lie there by rows of k: 16-byte copies where memory has that order too, else
+ * 4-byte copies that transpose on the way. The fragments of the next k are loaded while the last ones are multiplied.
  *
  * The sum over k of a leaf goes in order, so all four transpositions give the same bits.
  *
@@ -15,30 +16,39 @@
 #include "kernels/matmul/tensor/units_cuda.cuh"
 
 enum {
-    WARPS_M = 2,
-    WARPS_N = 2,
-    THREADS = 32 * WARPS_M * WARPS_N,
     LANES_M = 8,
     LANES_N = 4, /* of a warp */
     TM = 8,
     TN = 16, /* elements of a thread, by groups of 4 that lie 4 LANES apart */
     WARP_M = TM * LANES_M,
     WARP_N = TN * LANES_N,
-    TILE = WARP_M * WARPS_M,
     DEPTH = 8,
-    STAGES = 5,
-    ROW = TILE + 4, /* floats; the 4 keep transposing copies free of bank conflicts */
-    PANEL = DEPTH * ROW,
-    STAGE = 2 * PANEL,
-    RING = STAGES * STAGE
+    STAGES = 5
 };
 
-static_assert(WARP_M * WARPS_M == WARP_N * WARPS_N, "a tile is square");
+static_assert(WARP_M == WARP_N, "a tile is square");
+
+/* A block of WARPS x WARPS warps. */
+template <int WARPS>
+struct block_shape {
+    enum {
+        THREADS = 32 * WARPS * WARPS,
+        BLOCKS = 8 / (WARPS * WARPS), /* on a multiprocessor */
+        TILE = WARP_M * WARPS,
+        ROW = TILE + 4, /* floats; the 4 keep transposing copies free of bank conflicts */
+        PANEL = DEPTH * ROW,
+        STAGE = 2 * PANEL,
+        RING = STAGES * STAGE
+    };
+};
 
 /* A thread's part of the copy of a panel, TILE rows of A or columns of B. "k-major": k runs fastest in memory. */
-template <bool K_MAJOR>
+template <int WARPS, bool K_MAJOR>
 struct writer {
     enum {
+        THREADS = block_shape<WARPS>::THREADS,
+        TILE = block_shape<WARPS>::TILE,
+        ROW = block_shape<WARPS>::ROW,
         SPAN = K_MAJOR ? THREADS / DEPTH : THREADS / (TILE / 4), /* of a pass, across the rows of memory */
         PASSES = K_MAJOR ? TILE / SPAN : DEPTH / SPAN
     };
@@ -135,20 +145,26 @@ static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row
 
 /* Computes the tile at tile_row, tile_col; a warp folds its part if `folds`. Without EDGE it lies within C, and k is a
  * positive multiple of DEPTH. */
-template <bool BATCH, bool A_K, bool B_K, bool EDGE>
+template <int WARPS, bool BATCH, bool A_K, bool B_K, bool EDGE>
 static __device__ __forceinline__ void make_tile(const kernel_call &call, float *stages, int64_t tile_row,
                                                  int64_t tile_col, bool folds)
 {
+    enum {
+        ROW = block_shape<WARPS>::ROW,
+        PANEL = block_shape<WARPS>::PANEL,
+        STAGE = block_shape<WARPS>::STAGE,
+        RING = block_shape<WARPS>::RING
+    };
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    int row = warp / WARPS_N * WARP_M + lane / 2 % LANES_M * 4;
-    int col = warp % WARPS_N * WARP_N + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
+    int row = warp / WARPS * WARP_M + lane / 2 % LANES_M * 4;
+    int col = warp % WARPS * WARP_N + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
     int64_t length = k_of<BATCH>(call);
     int whole = (int)(length / DEPTH), tail = (int)(length % DEPTH), steps = whole + (tail > 0);
     int leaf = (int)(call.leaf / DEPTH);
     int step = 0, copied = 0, filled = 0,
         used = 0; /* stages multiplied and started; positions in the ring, in floats */
-    writer<A_K> a;
-    writer<B_K> b;
+    writer<WARPS, A_K> a;
+    writer<WARPS, B_K> b;
     float x[2][TM], y[2][TN];
     bool add = call.accumulate;
 
@@ -200,29 +216,34 @@ static __device__ __forceinline__ void make_tile(const kernel_call &call, float 
     } while (step < steps);
 }
 
-template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+template <int WARPS, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __device__ __forceinline__ void make_any_tile(const kernel_call &call, float *stages, int64_t row, int64_t col,
                                                      bool folds)
 {
+    enum { TILE = block_shape<WARPS>::TILE };
     if (row + TILE <= call.m && col + TILE <= call.n && k_of<BATCH>(call) > 0 && k_of<BATCH>(call) % DEPTH == 0)
-        make_tile<BATCH, !TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
+        make_tile<WARPS, BATCH, !TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
     else
-        make_tile<BATCH, !TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
+        make_tile<WARPS, BATCH, !TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
 }
 
-template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(THREADS, 2) multiply_matrices(const kernel_call call)
+template <int WARPS, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(block_shape<WARPS>::THREADS, block_shape<WARPS>::BLOCKS)
+    multiply_matrices(const kernel_call call)
 {
     extern __shared__ __align__(16) float stages[];
     int64_t row, col;
 
-    find_tile(call.m, call.n, TILE, TILE, &row, &col);
-    make_any_tile<BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
+    find_tile(call.m, call.n, block_shape<WARPS>::TILE, block_shape<WARPS>::TILE, &row, &col);
+    make_any_tile<WARPS, BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }
 
 /* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. */
+enum { UNIT_WARPS = 2 };
+typedef block_shape<UNIT_WARPS> units_shape;
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const kernel_call call, units_of units)
+static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOCKS)
+    multiply_units(const kernel_call call, units_of units)
 {
     extern __shared__ __align__(16) float stages[];
     int warp = (int)threadIdx.x / 32;
@@ -231,27 +252,37 @@ static __global__ void __launch_bounds__(THREADS, 2) multiply_units(const kernel
     static_assert(WARP_M == GM_SPLIT_GROUP && WARP_N == GM_SPLIT_GROUP, "a warp makes a unit");
     if (!are_there(&units))
         return;
-    find_tile(call.m, call.n, TILE, TILE, &row, &col);
-    if (!has_units(units, row, TILE, col, TILE))
+    find_tile(call.m, call.n, units_shape::TILE, units_shape::TILE, &row, &col);
+    if (!has_units(units, row, units_shape::TILE, col, units_shape::TILE))
         return;
-    make_any_tile<false, TRANSPOSE_A, TRANSPOSE_B>(
+    make_any_tile<UNIT_WARPS, false, TRANSPOSE_A, TRANSPOSE_B>(
         call, stages, row, col,
-        units_wanted(units, row + warp / WARPS_N * WARP_M, col + warp % WARPS_N * WARP_N, WARP_N) & 1);
+        units_wanted(units, row + warp / UNIT_WARPS * WARP_M, col + warp % UNIT_WARPS * WARP_N, WARP_N) & 1);
+}
+
+template <int WARPS>
+static int launch(gm_cuda_stream stream, const gm_product_call *call)
+{
+    typedef block_shape<WARPS> shape;
+    static const product_launch<float, float> product = {
+        {{{multiply_matrices<WARPS, false, false, false>, multiply_matrices<WARPS, false, false, true>},
+          {multiply_matrices<WARPS, false, true, false>, multiply_matrices<WARPS, false, true, true>}},
+         {{multiply_matrices<WARPS, true, false, false>, multiply_matrices<WARPS, true, false, true>},
+          {multiply_matrices<WARPS, true, true, false>, multiply_matrices<WARPS, true, true, true>}}},
+        shape::TILE,
+        shape::TILE,
+        shape::THREADS,
+        shape::RING * (int)sizeof(float)};
+
+    return product.run(stream, call);
 }
 
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
 {
-    static const product_launch<float, float> product = {
-        {{{multiply_matrices<false, false, false>, multiply_matrices<false, false, true>},
-          {multiply_matrices<false, true, false>, multiply_matrices<false, true, true>}},
-         {{multiply_matrices<true, false, false>, multiply_matrices<true, false, true>},
-          {multiply_matrices<true, true, false>, multiply_matrices<true, true, true>}}},
-        TILE,
-        TILE,
-        THREADS,
-        RING * (int)sizeof(float)};
+    int64_t large = 2 * divide_up(call->m, 2 * WARP_M) * 2 * divide_up(call->n, 2 * WARP_N); /* warps */
+    int64_t small = divide_up(call->m, WARP_M) * divide_up(call->n, WARP_N);
 
-    return product.run(stream, call);
+    return large > small + small / 4 ? launch<1>(stream, call) : launch<2>(stream, call);
 }
 
 int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units)
@@ -262,14 +293,14 @@ int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const 
         {multiply_units<true, false>, multiply_units<true, true>},
     };
     units_kernel *kernel = kernels[call->transpose_a != 0][call->transpose_b != 0];
-    int64_t tiles = divide_up(call->m, TILE) * divide_up(call->n, TILE);
-    int shared = RING * (int)sizeof(float);
+    int64_t tiles = divide_up(call->m, units_shape::TILE) * divide_up(call->n, units_shape::TILE);
+    int shared = units_shape::RING * (int)sizeof(float);
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
 
     if (error != cudaSuccess)
         return error;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    kernel<<<(unsigned)tiles, THREADS, shared, stream>>>(kernel_call_of(call), *units);
+    kernel<<<(unsigned)tiles, units_shape::THREADS, shared, stream>>>(kernel_call_of(call), *units);
     return cudaGetLastError();
 }
