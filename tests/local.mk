@@ -197,6 +197,7 @@ EXTRA_DIST += \
 	tests/cli/plain_statistics.py \
 	tests/gpu/README.md \
 	tests/gpu/figures.py \
+	tests/gpu/parts.sh \
 	tests/gpu/scaling.py \
 	tests/long/campaign.py \
 	tests/long/corpus.py \

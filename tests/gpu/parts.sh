@@ -1,0 +1,308 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # variables of tests/gpu/run
+# tests/gpu/parts.sh: the parts of tests/gpu/run, which sources this file.
+#
+# A part starts units: a test of the suite, a program under one tool, the products of one precision. A unit writes TAP to a file of its own in
+# $logs/$part. Its last line says how the unit ended; a unit whose file has that line is not run again.
+
+on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t) # of files and signals: no device in sight
+alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
+longest=(tests/cli/normalize.t tests/cli/matmul.t tests/cli/normalize_same.t tests/cli/parts.t tests/cli/bad_input.t tests/cli/reduce.t tests/cli/flip.t) # they begin
+starts=12 # of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its limit of 10 s
+
+is_in() {
+    local one=$1
+    shift
+    [[ " $* " == *" $one "* ]]
+}
+
+# Waits until fewer than $1 jobs run.
+room_for() {
+    while (($(jobs -rp | wc -l) >= $1)); do wait -n; done
+}
+
+has_ended() {
+    [ -f "$1" ] && [[ $(tail -n 1 "$1") =~ ^exit\ [0-9]+\ after\ [0-9]+\ s$ ]]
+}
+
+# unit NAME COMMAND...: runs a unit, unless it has ended in an earlier call.
+unit() {
+    local log=$logs/$part/$1 start=$SECONDS
+    shift
+    has_ended "$log" && return
+    "$@" >"$log" 2>&1
+    echo "exit $? after $((SECONDS - start)) s" >>"$log"
+}
+
+# --- The suite ---
+
+run_test() {
+    "$pack/tests/launch" "$1"
+}
+
+# The tests that follow, at most $1 at the same time.
+run_tests() {
+    local most=$1 started=0 file
+    shift
+    for file; do
+        room_for "$most"
+        (
+            # One GPU for each test, in turn: with all of them in sight CUDA takes twice as long to start.
+            [ "$gpu_count" -le 1 ] || export CUDA_VISIBLE_DEVICES=$((started % gpu_count))
+            ! is_in "$file" "${on_processor[@]}" || export CUDA_VISIBLE_DEVICES='' GPUMEM_TEST_DEVICE='' GPUMEM_TEST_REQUIRE=''
+            unit "${file//\//-}" run_test "$file"
+        ) &
+        started=$((started + 1))
+    done
+    wait
+}
+
+# Tests that use no device have a quarter of the jobs: they do not wait for the start of CUDA, and nobody waits for theirs.
+part_suite() {
+    local test first=() others=() without=() few=$((jobs / 4))
+    for test in "${longest[@]}" "${tests[@]}"; do
+        if is_in "$test" "${alone[@]}"; then
+            is_in "$test" "${first[@]}" || first+=("$test")
+        elif ((few > 0)) && { is_in "$test" "${on_processor[@]}" || [[ $test =~ ^tests/(base|io|mpi)/ ]]; }; then
+            without+=("$test")
+        elif is_in "$test" "${tests[@]}" && ! is_in "$test" "${others[@]}"; then
+            others+=("$test")
+        fi
+    done
+    export GPUMEM_TEST_TOGETHER=$((starts / (jobs - few) > 1 ? starts / (jobs - few) : 1)) # programs of one test
+    export GPUMEM_TEST_THREADS=$((jobs < $(nproc) ? $(nproc) / jobs : 1)) # of one program's OpenMP: small loops of threads that wait for a processor take ten times as long
+    cd "$pack" || exit
+    run_tests 1 "${first[@]}"
+    ((few == 0)) || run_tests "$few" "${without[@]}" &
+    run_tests $((jobs - few)) "${others[@]}" & # a shell of its own, too: it counts its own jobs
+    wait
+}
+
+# --- Checks of shell, for the other parts ---
+
+# check NAME COMMAND... is one test of TAP; what the command says is shown when it fails. $checks counts.
+check() {
+    local name=$1 status start=$SECONDS
+    shift
+    "$@" >"$scratch/said" 2>&1 </dev/null
+    status=$?
+    checks=$((checks + 1))
+    [ $status = 0 ] || printf 'not '
+    printf 'ok %d - %s, %d s\n' "$checks" "$name" $((SECONDS - start))
+    [ $status = 0 ] || sed 's/^/# /' "$scratch/said" | tail -n 30
+    return $status
+}
+
+# checked COMMAND...: the checks that it makes, and their plan.
+checked() {
+    local checks=0
+    "$@"
+    echo "1..$checks"
+}
+
+# A program that hangs fails its check, and does not keep the part from its end.
+limited() {
+    timeout --foreground --kill-after=10 "$longest_check" "$@"
+}
+
+run_program() {
+    limited gpumem-run "$@" -q
+}
+
+# run_ranks RANKS WORD...
+run_ranks() {
+    local ranks=$1
+    shift
+    limited "$MPIRUN" -np "$ranks" --oversubscribe gpumem-run "$@" --no-sync --force
+}
+
+compare() {
+    run_program compare "$scratch/$1.h5" "$scratch/$2.h5" --tolerance "$3"
+}
+
+# The precisions in which the device multiplies, of all that the program names in its message.
+find_precisions() {
+    local name said
+    [ -e "$scratch/tiny.h5" ] || run_program gen matrices "$scratch/tiny.h5" --size 512 --type f32 --no-sync || return
+    said=$(gpumem-run matmul "$scratch/tiny.h5" --precision '?' --plan 2>&1)
+    [[ $said =~ expected\ one\ of\ (.*)\ \(rank ]] || { echo "$said"; return 1; }
+    for name in ${BASH_REMATCH[1]//,/}; do
+        if said=$(run_program matmul "$scratch/tiny.h5" -o "$scratch/tiny.out.h5" --precision "$name" --device "$device" --plan 2>&1); then
+            echo "$name"
+        elif [[ $said != *'not supported by this device'* ]]; then
+            echo "$said"
+            return 1
+        fi
+    done
+}
+
+# --- The sanitizer ---
+
+# Warnings of racecheck leave the exit code alone, so the summary counts too.
+sanitized() {
+    local tool=$1 log=$scratch/log
+    shift
+    if ! "$pack/tests/launch" "$sanitizer" --tool "$tool" --target-processes application-only --error-exitcode 77 "$@" >"$log" 2>&1 ||
+        ! grep -Eq 'SUMMARY: 0 (errors|hazards)' "$log"; then
+        cat "$log"
+        return 1
+    fi
+}
+
+# One program under one tool of compute-sanitizer.
+sanitize() {
+    local tool=$1 name=$2 scratch=$scratch/$1-$2
+    shift 2
+    room_for "$jobs"
+    mkdir -p "$scratch"
+    unit "$tool-$name" checked check "$tool $name" sanitized "$tool" "$@" &
+}
+
+part_sanitizer() {
+    local tool test precision precisions
+    export GPUMEM_TEST_DEVICE=cuda GPUMEM_TEST_EVERY=5 # the suite runs all of them
+    run_program gen matrices "$scratch/odd.h5" --rows 301 --inner 1157 --columns 450 || return
+    precisions=$(find_precisions) || { echo "$precisions" >&2; return 1; }
+    for tool in memcheck racecheck; do
+        for test in "${tests[@]}"; do
+            [[ $test == tests/kernels/* ]] || continue
+            [[ $test == *product && ($tool == racecheck || -n $quick) ]] && continue # takes minutes there; the products below have its kernels
+            sanitize $tool "${test##*/}" "$pack/$test"
+        done
+        for precision in $precisions; do
+            sanitize $tool "matmul-$precision" "$pack/src/gpumem-run" matmul "$scratch/odd.h5" --precision "$precision" --device cuda \
+                -o "$scratch/odd-$tool-$precision.h5" -q
+        done
+    done
+    wait
+}
+
+# --- Products, and stacks: the same bits by any number of ranks ---
+
+# Free bytes of a folder; in memory, half of what is free there: programs need the other half.
+free_bytes() {
+    local free memory
+    free=$(df --output=avail -B1 "$1" 2>/dev/null | tail -n 1)
+    if [ "$1" = /dev/shm ]; then
+        memory=$(($(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo) * 512))
+        ((memory > free)) || free=$memory
+    fi
+    echo "${free:-0}"
+}
+
+# A place for the files of a part: in memory, if there is room for them.
+roomy_folder() {
+    local folder need=$((48 * n * n)) # float64: A, B and two of C, and A and B in float32
+    [ "$part" != stacks ] || need=$(bytes_of_stack)
+    for folder in /dev/shm "${TMPDIR:-/tmp}" /tmp; do
+        [ "$(free_bytes "$folder")" -gt "$need" ] && break
+    done
+    echo "$folder"
+}
+
+# Did the ranks of $1.json use $2 GPUs?
+used_gpus() {
+    "$PYTHON" -c 'import json, sys
+devices = json.load(open(sys.argv[1]))["devices"]
+print(*devices, sep="\n")
+sys.exit(len({device["uuid"] for device in devices if device["kind"] == "cuda"}) != int(sys.argv[2]))' "$scratch/$1.json" "$2"
+}
+
+# same_bits WHAT DIFFER WORD...: runs by each number of ranks, which write OUT.h5; DIFFER OUT FIRST compares two of them.
+same_bits() {
+    local what=$1 differ=$2 ranks gpus
+    shift 2
+    for ranks in "${rank_counts[@]}"; do
+        gpus=$((ranks < gpu_count ? ranks : gpu_count))
+        check "$what by $ranks ranks on $gpus GPUs" run_ranks "$ranks" "$@" --device "$device" -o "$scratch/by$ranks.h5" --report "$scratch/by$ranks.json"
+        check "$what: $gpus GPUs had a part in it" used_gpus "by$ranks" $gpus
+        [ "$ranks" = 1 ] && continue
+        check "$what: the same bits by 1 and $ranks ranks" "$differ" "by$ranks" by1
+        rm -f "$scratch/by$ranks.h5"
+    done
+    rm -f "$scratch/by1.h5"
+}
+
+same_elements() {
+    compare "$1" "$2" 0
+}
+
+# Of elements of positive data: what the order of sums makes of them, or the rounding of C (exact), or those of both operands.
+declare -A tolerances=([fp32]=1e-5 [exact]=1.2e-7 [fp64]=1e-13 [tf32]=1e-3 [fp16]=1e-3 [bf16]=8e-3)
+
+# The other kind of device: the same precision, if the processor has it, or float32.
+against_cpu() {
+    local precision=$1 input=$2 tolerance=${tolerances[$1]} there=$1
+    [[ " $(device=cpu find_precisions | tr '\n' ' ') " == *" $precision "* ]] || there=fp32
+    check "$precision: $n_cpu on the processor, $there" run_ranks 1 matmul "$input" --precision "$there" --device cpu -o "$scratch/reference.h5"
+    check "$precision: $n_cpu on the device" run_ranks 1 matmul "$input" --precision "$precision" --device "$device" -o "$scratch/product.h5"
+    check "$precision: a tolerance is known" [ -n "$tolerance" ] || return
+    check "$precision: they differ by $tolerance at most" compare product reference "$tolerance"
+    grep -h '^max_relative_error' "$scratch/said" | sed 's/^/# /'
+}
+
+# matrices SIZE TYPE: checks that there is a file of them.
+matrices() {
+    [ -e "$scratch/$1-$2.h5" ] ||
+        check "input of $1, $2" run_program gen matrices "$scratch/$1-$2.h5" --size "$1" --type "$2" --distribution uniform --no-sync --force
+}
+
+products_of() {
+    local precision=$1 type=f32
+    [ "$precision" != fp64 ] || type=f64
+    matrices "$n_cpu" $type
+    against_cpu "$precision" "$scratch/$n_cpu-$type.h5"
+    matrices "$n" $type
+    same_bits "$precision: $n" same_elements matmul "$scratch/$n-$type.h5" --precision "$precision"
+}
+
+part_products() {
+    local precision precisions
+    export OMPI_MCA_mpi_yield_when_idle=1
+    precisions=$(find_precisions) || { echo "$precisions" >&2; return 1; }
+    for precision in $precisions; do
+        unit "$precision" checked products_of "$precision"
+    done
+}
+
+# Are all datasets of two files the same, bit by bit?
+same_datasets() {
+    "$PYTHON" -c 'import h5py, sys
+files = [h5py.File(name, "r") for name in sys.argv[1:]]
+names = [sorted(file) for file in files]
+different = [name for name in names[0] if names[0] == names[1] and files[0][name][()].tobytes() != files[1][name][()].tobytes()]
+print(*names, "different:", *different)
+sys.exit(names[0] != names[1] or bool(different))' "$scratch/$1.h5" "$scratch/$2.h5"
+}
+
+stack_of() {
+    [ -e "$scratch/stack.h5" ] ||
+        check "input of $frames frames of $side x $side" run_program gen stack "$scratch/stack.h5" --frames "$frames" --height "$side" --width "$side" \
+            --type u16 --no-sync --force
+    "$@"
+}
+
+bytes_of_stack() {
+    echo $((7 * frames * side * side)) # the stack and two outputs, of 2 bytes an element
+}
+
+part_stacks() {
+    local axis how method per type
+    (($(free_bytes "${scratch%/*}") > $(bytes_of_stack))) || frames=$((frames < 64 ? frames : 64))
+    export OMPI_MCA_mpi_yield_when_idle=1
+    for axis in all frame pixel; do
+        unit "reduce-$axis" checked stack_of same_bits "reduce --axis $axis" same_datasets reduce "$scratch/stack.h5" --axis "$axis" \
+            --stat count,min,max,sum,var,argmin,argmax -q
+    done
+    for how in 'minmax stack u16' 'percentile stack u16' 'zscore pixel f16'; do
+        read -r method per type <<<"$how"
+        unit "normalize-$method-$per" checked stack_of same_bits "normalize: $method per $per" same_elements normalize "$scratch/stack.h5" \
+            --method "$method" --per "$per" --type "$type" -q
+    done
+}
+
+# --- Exchange between GPUs ---
+
+part_exchange() {
+    unit exchange "$pack/tests/gpu/exchange"
+}
