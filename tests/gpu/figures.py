@@ -5,7 +5,8 @@ PyTorch) and beside what the links and the file system give, in one run.
     figures.py [--gpus N] [--folder DIR] [--frames F] [--repeat R] [--rival-repeat R] [--json FILE] [PART...]
 
 PART: link, reduce, normalize, chunks, write, matmul, device (default: all). gumpem-run, mpirun: from PATH. Files are made in --folder
-(/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU. Without CuPy, as on a machine without GPU, the rival
+(/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU, which is 9 GB, and twice that where a
+stack is written. --gpus: any number that nvidia-smi lists. Without CuPy, as on a machine without GPU, the rival
 works with NumPy and the program with --device cpu: a trial of the script.
 
 Every time is the median of --repeat runs (3) after one that warms up; of a rival in Python of --rival-repeat (3). The program's is wall_s of its report, from
@@ -40,6 +41,18 @@ def load_arrays():
 def gpu_count():
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True) if shutil.which("nvidia-smi") else None
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed and not listed.returncode else 0
+
+
+def doubled(most):
+    """1, 2, 4, ... and most"""
+    return sorted({1 << power for power in range(most.bit_length())} | {most})
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expected a positive integer")
+    return number
 
 
 def on_device(arrays, values):
@@ -234,6 +247,11 @@ class Session:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def room(self, size):
+        free = shutil.disk_usage(self.folder).free
+        if free < size:
+            raise Failed(f"{self.options.folder} has room for {free / 1e9:.1f} GB, wanted {size / 1e9:.1f}")
+
     def time_left(self):
         return None if self.deadline is None else max(0, self.deadline - time.monotonic())
 
@@ -299,6 +317,7 @@ class Session:
 
 def make_stack(session, name, frames, *layout):
     path = session.path(name)
+    session.room(frames * FRAME * FRAME * 2)
     session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type", "u16", "--no-sync",
                  *layout])
     return path
@@ -483,16 +502,18 @@ PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, 
 def main():
     parser = argparse.ArgumentParser(description="The program beside Python, the links and the file system.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--gpus", type=positive, default=1)
     parser.add_argument("--folder", default="/dev/shm")
-    parser.add_argument("--frames", type=int, default=1024, help="a GPU")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--rival-repeat", type=int, choices=range(1, 10), default=3, metavar="R")
+    parser.add_argument("--frames", type=positive, default=1024, help="a GPU")
+    parser.add_argument("--repeat", type=positive, default=3)
+    parser.add_argument("--rival-repeat", type=positive, default=3, metavar="R")
     parser.add_argument("--json")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"unknown part {unknown[0]}: {', '.join(PARTS)}")
+    if gpu_count() and options.gpus > gpu_count():
+        parser.error(f"--gpus {options.gpus}: nvidia-smi lists {gpu_count()}")
     session = Session(options)
     try:
         for part in options.parts or PARTS:

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""tests/gpu/scaling.py: what one, two and all GPUs of a host reach, and what the program's plan and its start are worth there.
+"""tests/gpu/scaling.py: what 1, 2, 4, ... and all GPUs of a host reach, and what the program's plan and its start are worth there.
 
     scaling.py [--gpus N] [--folder DIR] [--gigabytes G] [--repeat R] [--other WORDS] [--loop PROGRAM] [--trial] [--json FILE] [PART...]
 
 PART, with the seconds after which it is ended (default: all, in this order):
-    reduce     240   minimum, maximum and sum of one stack in one file, --gigabytes (34), on one, two and all GPUs
+    reduce     240   minimum, maximum and sum of one stack in one file, --gigabytes (34), on 1, 2, 4, ... and all GPUs
     normalize  240   the same stack to a min-max normalized one in parts, on one and all
     buffers    180   both with several sizes of --buffer, 0 (whole slots) among them, on one and all
-    deep       180   4096 x 1048576 x 4096 (m, k, n), float32, on one, two and all
+    deep       180   4096 x 1048576 x 4096 (m, k, n), float32, on 1, 2, 4, ... and all
     square     400   n = 65536 on one and all; n = 32768 on one with --device-memory of A + B + C, half and a quarter of it
     plan       400   --plan's expected_time beside wall_s: products, n = 16384, 32768, 65536 and deep; reduce and normalize, 8 GB and --gigabytes
     verify     180   the phase verify as a share of wall_s, n = 16384 and 32768
     shapes     400   30 products of sides 256 to 131072 on one and all: which are slower on all by more than 5 %
     startup    360   whole commands by the clock, n = 1024: alone, by all ranks, mpirun with true, the bare start of CUDA, info; its steps; medians of 15
-    bits       400   products and reductions by 1, 2, 3, ... ranks, by several --grid, with much and little memory: one sha256 of each
+    bits       400   products and reductions by 1, 2, 3, ... (beyond 8 by 16, 32, ... and all) ranks, by several --grid, with much and little
+                     memory: one sha256 of each
 
 All: the GPUs that nvidia-smi lists, or --gpus. gpumem-run, mpirun: from PATH. Files are made in --folder (/dev/shm; up to 160 GB) and removed.
 --other: words before the command that run another version, in turn with this one, in reduce, normalize, deep, square (n = 65536) and startup:
@@ -63,7 +64,7 @@ class Session(figures.Session):
     def __init__(self, options):
         super().__init__(options)
         self.all = options.gpus
-        self.counts = sorted({1, min(2, self.all), self.all})
+        self.counts = figures.doubled(self.all)
         self.ends = sorted({1, self.all})
         self.programs = {"this": [], "other": shlex.split(options.other)} if options.other else {"this": []}
         self.inputs, self.part, self.failed = {}, "", {}
@@ -74,11 +75,6 @@ class Session(figures.Session):
     def rounds(self, first, times):
         slow = times is None and max(seconds for seconds, _ in first) > SLOW
         return 0 if self.options.trial else 1 if slow else super().rounds(first, times)
-
-    def room(self, size):
-        free = shutil.disk_usage(self.folder).free
-        if free < size:
-            raise Failed(f"{self.options.folder} has room for {free / 1e9:.1f} GB, wanted {size / 1e9:.1f}")
 
     def row(self, what, gpus, value, unit, ratios=None, report=None):
         row = {"part": self.part, "what": what, "gpus": gpus, "value": value, "unit": unit, "ratios": ratios or {},
@@ -371,7 +367,7 @@ def grids(ranks):
 def part_bits(session):
     path, (m, n, k) = session.product("odd")
     stack, size = session.stack(session.pick(2, None))
-    everyone = range(1, session.all + 1)
+    everyone = sorted({*range(1, min(session.all, 8) + 1), *session.counts})
     some = sorted(session.pick({1, 2, 3, session.all}, {1, session.all}) & set(everyone))
     small = {"matmul": m * n + m * k + k * n, "reduce": min(size // 4, 64 << 20)} # a quarter of A + B + C
     jobs = [(f"matmul {side((m, n, k))} {precision}", ["matmul", path, "--precision", precision])
@@ -424,12 +420,12 @@ def write_json(session, names):
 
 
 def read_options():
-    parser = argparse.ArgumentParser(description="One, two and all GPUs of a host.")
+    parser = argparse.ArgumentParser(description="1, 2, 4, ... and all GPUs of a host.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--gpus", type=int, choices=range(1, 65), metavar="N")
+    parser.add_argument("--gpus", type=figures.positive, metavar="N")
     parser.add_argument("--folder", default="/dev/shm")
     parser.add_argument("--gigabytes", type=float, metavar="G")
-    parser.add_argument("--repeat", type=int, choices=range(1, 100), default=3, metavar="R")
+    parser.add_argument("--repeat", type=figures.positive, default=3, metavar="R")
     parser.add_argument("--other", metavar="WORDS", help="before the command: another version")
     parser.add_argument("--loop", metavar="PROGRAM")
     parser.add_argument("--trial", action="store_true")
