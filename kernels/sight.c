@@ -56,12 +56,28 @@ int gm_sight_is_job(void)
 
 /* --- Lists --- */
 
-enum { MOST = 256 }; /* entries of a list */
-
 typedef struct list {
+    const char *text;
     int count, has_numbers;
-    gm_sight_entry entry[MOST];
 } list;
+
+/* Copies the entry that begins there. Returns whether it is short enough. */
+static int copy_entry(const char *at, gm_sight_entry entry)
+{
+    size_t length = strcspn(at, ",");
+    if (length >= GM_SIGHT_MAX)
+        return 0;
+    memcpy(entry, at, length);
+    entry[length] = '\0';
+    return 1;
+}
+
+/* The beginning of the entry after this one, or NULL. */
+static const char *next_entry(const char *at)
+{
+    at = strchr(at, ',');
+    return at ? at + 1 : NULL;
+}
 
 /* "0", "12": as a person writes a number. */
 static int is_number(const char *entry)
@@ -82,10 +98,12 @@ static int is_uuid(const char *entry)
     return 1;
 }
 
-static int is_known(const list *l, const char *entry)
+/* Is the entry one of those of text before `end`? They are short enough. */
+static int is_repeated(const char *text, const char *end, const char *entry)
 {
-    for (int i = 0; i < l->count; i++)
-        if (strcasecmp(l->entry[i], entry) == 0)
+    gm_sight_entry before;
+    for (const char *at = text; at < end; at = next_entry(at))
+        if (copy_entry(at, before) && strcasecmp(before, entry) == 0)
             return 1;
     return 0;
 }
@@ -93,24 +111,28 @@ static int is_known(const list *l, const char *entry)
 /* Returns whether text is a list of numbers, or one of UUIDs, without repetitions. */
 static int read_list(const char *text, list *l)
 {
-    l->count = 0;
-    for (;;) {
-        size_t length = strcspn(text, ",");
-        if (length >= GM_SIGHT_MAX || l->count == MOST)
+    gm_sight_entry entry;
+    *l = (list){.text = text};
+    for (const char *at = text; at; at = next_entry(at)) {
+        if (!copy_entry(at, entry))
             return 0;
-        char *entry = l->entry[l->count];
-        memcpy(entry, text, length);
-        entry[length] = '\0';
         int has_number = is_number(entry);
-        if (l->count == 0)
+        if (l->count++ == 0)
             l->has_numbers = has_number;
-        if (has_number != l->has_numbers || (!has_number && !is_uuid(entry)) || is_known(l, entry))
+        if (has_number != l->has_numbers || (!has_number && !is_uuid(entry)) || is_repeated(text, at, entry))
             return 0;
-        l->count++;
-        if (text[length] == '\0')
-            return 1;
-        text += length + 1;
     }
+    return 1;
+}
+
+/* Entry i of a list that was read. */
+static char *entry_of(const list *l, int i, gm_sight_entry entry)
+{
+    const char *at = l->text;
+    while (i-- > 0)
+        at = next_entry(at);
+    copy_entry(at, entry);
+    return entry;
 }
 
 int gm_sight_choose(const char *visible, int gpus, int local_rank, gm_sight_entry entry, int *position)
@@ -126,16 +148,17 @@ int gm_sight_choose(const char *visible, int gpus, int local_rank, gm_sight_entr
     if (!read_list(visible, &l) || l.count < 2)
         return 0;
     for (int i = 0; i < l.count && l.has_numbers && gpus > 0; i++)
-        if (atoi(l.entry[i]) >= gpus) /* where CUDA ends the list */
+        if (atoi(entry_of(&l, i, entry)) >= gpus) /* where CUDA ends the list */
             return 0;
     *position = local_rank % l.count;
-    snprintf(entry, GM_SIGHT_MAX, "%s", l.entry[*position]);
+    entry_of(&l, *position, entry);
     return 1;
 }
 
 int gm_sight_number(const char *visible, int index)
 {
     list l;
+    gm_sight_entry entry;
     int has_number = visible != NULL && read_list(visible, &l) && l.has_numbers && index >= 0 && index < l.count;
-    return has_number ? atoi(l.entry[index]) : index;
+    return has_number ? atoi(entry_of(&l, index, entry)) : index;
 }

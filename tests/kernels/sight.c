@@ -72,7 +72,10 @@ static void test_choice(void)
         snprintf(many + strlen(many), sizeof many - strlen(many), ",%d", i);
     gm_sight_entry entry;
     int position;
-    tap_ok(!gm_sight_choose(many, 0, 1, entry, &position), "a list that is too long");
+    tap_ok(gm_sight_choose(many, 300, 299, entry, &position) && strcmp(entry, "299") == 0 && position == 299,
+           "a list of 300 GPUs");
+    snprintf(many + strlen(many), sizeof many - strlen(many), ",7");
+    tap_ok(!gm_sight_choose(many, 300, 299, entry, &position), "a repetition at its end");
     memset(many, 'G', 200);
     many[200] = '\0';
     tap_ok(!gm_sight_choose(many, 0, 1, entry, &position), "an entry that is too long");
