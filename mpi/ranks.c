@@ -201,6 +201,20 @@ int gm_sum_all(int64_t *value)
     return status;
 }
 
+int gm_sum_counts_all(uint64_t *counts, size_t count)
+{
+    const size_t most = part_bytes / sizeof *counts;
+    MPI_Request request;
+    int status = GM_OK;
+    for (size_t at = 0; at < count && !status; at += most) {
+        int part = (int)(count - at < most ? count - at : most);
+        status = gm_mpi_wait(
+            MPI_Iallreduce(MPI_IN_PLACE, counts + at, part, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD, &request), &request,
+            "MPI_Iallreduce");
+    }
+    return status;
+}
+
 int gm_sum_floats_all(const double *values, double *sums, size_t count)
 {
     const size_t most = part_bytes / sizeof *values;

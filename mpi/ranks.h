@@ -52,6 +52,9 @@ int gm_sum_all(int64_t *value);
  * the additions, and so the last bits, are the MPI library's. Collective. */
 int gm_sum_floats_all(const double *values, double *sums, size_t count);
 
+/* Replaces each of the counts by the sum over all ranks. Collective. */
+int gm_sum_counts_all(uint64_t *counts, size_t count);
+
 /* *count: the number of ranks on this host with the same key; *index: this rank's index among them, in the order of
  * ranks. key: at most GM_KEY_MAX - 1 bytes. Collective. */
 enum { GM_KEY_MAX = 64 };

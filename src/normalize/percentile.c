@@ -228,32 +228,22 @@ static int frames(percentiles *q, int64_t *constant)
     return status;
 }
 
-/* The counts of all ranks together, on rank 0. Collective. */
-static int add_counts_all(percentiles *q, void *gathered)
+/* The counts of all ranks together. Collective. */
+static int add_counts_all(percentiles *q)
 {
-    const gm_ranks *ranks = q->p->job->ranks;
-    int64_t bins = (int64_t)prefixes_of(q) << q->p->plan.digit;
-    int status = gm_job_agree_all(q->p->job,
-                                  gm_gather_all(ranks, q->host_counts, (size_t)bins * sizeof(uint64_t), gathered));
-    for (int r = 1; r < ranks->size && !status && ranks->rank == 0; r++)
-        for (int64_t i = 0; i < bins; i++)
-            q->host_counts[i] += ((const uint64_t *)gathered)[r * bins + i];
-    return status;
+    size_t bins = (size_t)prefixes_of(q) << q->p->plan.digit;
+    return gm_job_agree_all(q->p->job, gm_sum_counts_all(q->host_counts, bins));
 }
 
 static int stack_all(percentiles *q, int64_t *constant)
 {
     const gm_job *job = q->p->job;
     int several = job->ranks->size > 1, status = GM_OK;
-    void *gathered = NULL;
-    if (several && job->ranks->rank == 0)
-        status = gm_host_alloc((size_t)(q->p->plan.count_bytes * job->ranks->size), &gathered);
-    status = gm_job_agree_all(job, status);
     q->rows = 1;
     for (q->level = 0; q->level < q->p->plan.levels && !status; q->level++) {
         status = gm_job_agree_all(job, run_level(q));
         if (!status && several)
-            status = add_counts_all(q, gathered);
+            status = add_counts_all(q);
         if (!status && job->ranks->rank == 0)
             advance(q);
         if (!status)
@@ -261,7 +251,6 @@ static int stack_all(percentiles *q, int64_t *constant)
     }
     if (!status)
         *constant = set_entry(q, 0, q->searches);
-    gm_host_free(gathered);
     return status;
 }
 

@@ -181,8 +181,7 @@ static void set_beside(const problem *p, int unified, gm_ring_cost *cost)
     int64_t scale = scale_bytes(p), on_device = 0, on_host = 0;
     if (c->method == GM_PERCENTILE) {
         on_device = plan->count_bytes + plan->prefix_bytes;
-        on_host = (unified ? 0 : on_device) + plan->batch_rows * SEARCH_BYTES +
-                  (c->per == GM_PER_STACK && p->ranks > 1 ? plan->count_bytes * p->ranks : 0);
+        on_host = (unified ? 0 : on_device) + plan->batch_rows * SEARCH_BYTES;
     } else if (wants_columns(c)) {
         on_device = plan->block_cols * COLUMN_BYTES;
         on_host = GM_NORMALIZE_STAGING * (int64_t)sizeof(gm_total) * (plan->by_rows ? 1 + p->ranks : 1);
