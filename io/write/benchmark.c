@@ -43,20 +43,23 @@ static int is_possible(const char *file, gm_write_strategy strategy)
 
 struct gm_write_run {
     gm_write_benchmark asked;
-    int fd[GM_WRITE_BENCHMARK_THREADS], files;
-    char name[GM_WRITE_BENCHMARK_THREADS][GM_PATH_MAX]; /* of files that it has made; "": none */
-    char *map;                                          /* of its blocks of the only file; NULL: pwrite */
-    double allocated;                                   /* seconds of the allocation */
-    double end;                                         /* time after which no block is begun */
-    _Atomic int64_t written, read;                      /* blocks */
-    char *room;                                         /* for what is read */
+    int files;
+    char *map;                     /* of its blocks of the only file; NULL: pwrite */
+    double allocated;              /* seconds of the allocation */
+    double end;                    /* time after which no block is begun */
+    _Atomic int64_t written, read; /* blocks */
+    char *room;                    /* for what is read */
+    struct gm_write_file {
+        int fd;
+        char name[GM_PATH_MAX]; /* "": it has not made the file */
+    } file[];                   /* [files] */
 };
 
 static int write_block(void *context, int thread, int64_t index)
 {
     gm_write_run *t = context;
     size_t bytes = t->asked.block_bytes;
-    gm_bytes file = {.fd = t->fd[index % t->files], .code = GM_EOUTPUT, .title = "probe"};
+    gm_bytes file = {.fd = t->file[index % t->files].fd, .code = GM_EOUTPUT, .title = "probe"};
     const char *block = t->asked.data + (size_t)thread * t->asked.stride;
     int status = GM_OK, quiet = gm_error_hush(1);
     if (gm_clock() > t->end)
@@ -78,15 +81,15 @@ static int open_files(const char *file, const char *shared, int nameless, gm_wri
     int ok = 1, files = shared ? 1 : t->asked.files;
     for (t->files = 0; t->files < files && ok; t->files += ok) {
         int fd = shared ? gm_new_file_open(shared, O_RDWR)
-                        : gm_new_file_create(file, "probe", nameless, t->name[t->files]);
+                        : gm_new_file_create(file, "probe", nameless, t->file[t->files].name);
         ok = fd >= 0;
         if (ok && t->asked.strategy == GM_WRITE_DIRECT) {
             int flags = fcntl(fd, F_GETFL);
             ok = flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
         }
         if (fd >= 0 && !ok)
-            gm_new_file_discard(fd, t->name[t->files]);
-        t->fd[t->files] = fd;
+            gm_new_file_discard(fd, t->file[t->files].name);
+        t->file[t->files].fd = fd;
     }
     return ok;
 }
@@ -98,10 +101,10 @@ static int prepare(const char *shared, gm_write_run *t)
     const size_t size = (size_t)asked->blocks * asked->block_bytes;
     int64_t all = (asked->all > 0 ? asked->all : asked->blocks) * (int64_t)asked->block_bytes;
     double start = gm_clock();
-    int ok = asked->strategy == GM_WRITE_PLAIN || shared || gm_space_allocate(t->fd[0], 0, all) == 0;
+    int ok = asked->strategy == GM_WRITE_PLAIN || shared || gm_space_allocate(t->file[0].fd, 0, all) == 0;
     t->allocated = asked->strategy == GM_WRITE_PLAIN || shared ? 0 : gm_clock() - start;
     if (ok && asked->strategy == GM_WRITE_MAPPED && size > 0) {
-        void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd[0],
+        void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t->file[0].fd,
                          asked->before * (int64_t)asked->block_bytes);
         ok = map != MAP_FAILED;
         t->map = ok ? map : NULL;
@@ -111,12 +114,13 @@ static int prepare(const char *shared, gm_write_run *t)
 
 gm_write_run *gm_write_run_open(const char *file, const gm_write_benchmark *asked, const char *shared, int nameless)
 {
-    gm_write_run *t = is_possible(file, asked->strategy) ? calloc(1, sizeof *t) : NULL;
+    size_t files = (size_t)gm_max(1, asked->files);
+    gm_write_run *t = is_possible(file, asked->strategy) ? calloc(1, sizeof *t + files * sizeof t->file[0]) : NULL;
     if (!t)
         return NULL;
     t->asked = *asked;
-    t->asked.threads = (int)gm_max(1, gm_min(asked->threads, GM_WRITE_BENCHMARK_THREADS));
-    t->asked.files = (int)gm_max(1, gm_min(asked->files, GM_WRITE_BENCHMARK_THREADS));
+    t->asked.threads = (int)gm_max(1, asked->threads);
+    t->asked.files = (int)files;
     int quiet = gm_error_hush(1), ok = open_files(file, shared, nameless, t) && prepare(shared, t);
     gm_error_hush(quiet);
     if (ok)
@@ -127,14 +131,14 @@ gm_write_run *gm_write_run_open(const char *file, const gm_write_benchmark *aske
 
 const char *gm_write_run_name(const gm_write_run *t)
 {
-    return t->name[0];
+    return t->file[0].name;
 }
 
 void gm_write_run_hide(gm_write_run *t)
 {
     for (int i = 0; i < t->files; i++) {
-        gm_new_file_discard(-1, t->name[i]);
-        t->name[i][0] = '\0';
+        gm_new_file_discard(-1, t->file[i].name);
+        t->file[i].name[0] = '\0';
     }
 }
 
@@ -151,7 +155,7 @@ void gm_write_run_close(gm_write_run *t)
         return;
     unmap(t);
     for (int i = 0; i < t->files; i++)
-        gm_new_file_discard(t->fd[i], t->name[i]);
+        gm_new_file_discard(t->file[i].fd, t->file[i].name);
     free(t);
 }
 
@@ -159,7 +163,7 @@ static int read_block(void *context, int thread, int64_t index)
 {
     gm_write_run *t = context;
     size_t bytes = t->asked.block_bytes;
-    gm_bytes file = {.fd = t->fd[index % t->files], .code = GM_EOUTPUT, .title = "probe"};
+    gm_bytes file = {.fd = t->file[index % t->files].fd, .code = GM_EOUTPUT, .title = "probe"};
     int quiet = gm_error_hush(1), status = GM_OK;
     if (gm_clock() <= t->end) {
         status = gm_bytes_read(&file, (t->asked.before + index / t->files) * (int64_t)bytes,
@@ -185,7 +189,7 @@ static int flush_files(const gm_write_run *t)
 {
     int ok = 1;
     for (int i = 0; i < t->files; i++)
-        ok = fdatasync(t->fd[i]) == 0 && ok;
+        ok = fdatasync(t->file[i].fd) == 0 && ok;
     return ok;
 }
 

@@ -7,7 +7,7 @@
 /* A strategy of writing new files, and how much to write. */
 typedef struct gm_write_benchmark {
     gm_write_strategy strategy;
-    int files, threads;  /* files: parts, GM_WRITE_PLAIN only; threads: at most GM_WRITE_BENCHMARK_THREADS */
+    int files, threads;  /* files: parts, GM_WRITE_PLAIN only */
     int64_t blocks;      /* in all, of this process */
     int64_t before, all; /* of a file that several processes write: blocks before those of this one, and of all; else 0
                           */
@@ -18,8 +18,6 @@ typedef struct gm_write_benchmark {
     int sync;     /* include the flush to the disk */
     int overlap;  /* space is allocated while it is written: the longer of the two times counts, not both */
 } gm_write_benchmark;
-
-enum { GM_WRITE_BENCHMARK_THREADS = 64 };
 
 /* Writes new files in the folder of `file`, which are removed. Returns byte/s; 0, without a message, when the strategy
  * is not possible there or fails. */

@@ -99,7 +99,7 @@ static int measure(gm_file_test *test, gm_write_strategy strategy, int index, sh
             block = gm_min(test->piece, gm_ceil_div(gm_ceil_div(total, ranks->size), PAGE) * PAGE),
             blocks = gm_max(gm_ceil_div(total, block), 1);
     gm_range own = gm_range_split(blocks, 1, ranks->size, ranks->rank);
-    int threads = (int)gm_min(test->count[index], GM_WRITE_BENCHMARK_THREADS), is_shared = files == ONE_FILE;
+    int threads = test->count[index], is_shared = files == ONE_FILE;
     writing w = {test,
                  {.strategy = strategy,
                   .files = files == FILE_OF_THREAD ? threads : 1,
