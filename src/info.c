@@ -8,22 +8,11 @@
 #include "kernels/kernels.h"
 #include "src/operation.h"
 #include "src/summary/libraries.h"
+#include "src/summary/places.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { MOST_DEVICES = 32 };
-
-/* The devices and processors of one rank: a flat record. */
-typedef struct sight {
-    char host[GM_HOST_MAX];
-    gm_binding binding;
-    gm_device_info own; /* of several ranks: the device that this one computes on; kind "": there is none */
-    double rate;        /* of exchange with the next rank, bytes per second; 0: unknown */
-    int devices;
-    gm_device_info device[MOST_DEVICES];
-} sight;
 
 /* A device that cannot be opened (taken, broken) is listed with the reason instead of its name. */
 static void look_at_device(const gm_device_ops *ops, int index, gm_device_info *info)
@@ -44,130 +33,30 @@ static void look_at_device(const gm_device_ops *ops, int index, gm_device_info *
         ops->close(device);
 }
 
-static void look_around(const gm_job *job, sight *s)
+static int count_of(const gm_device_ops *ops)
 {
-    memset(s, 0, sizeof *s);
-    snprintf(s->host, sizeof s->host, "%s", job->ranks->host);
-    for (int k = 0; gm_device_kinds[k]; k++) {
-        int count = 0;
-        if (gm_device_kinds[k]->count(&count)) {
-            gm_error_clear();
-            count = 0;
-        }
-        for (int i = 0; i < count && s->devices < MOST_DEVICES; i++)
-            look_at_device(gm_device_kinds[k], i, &s->device[s->devices++]);
+    int count = 0;
+    if (ops->count(&count)) {
+        gm_error_clear();
+        count = 0;
     }
+    return count;
 }
 
-/* "staged, 1.85 GB/s": to the next rank, and from the last one to the first. */
-static char *format_exchange(const gm_job *job, double rate, char *text, size_t room)
+static int64_t count_devices(void)
 {
-    const char *path = job->exchange.path;
-    if (path[0] && rate > 0)
-        snprintf(text, room, "%s, %.3g GB/s", path, rate / 1e9);
-    else
-        snprintf(text, room, "%s", path[0] ? path : "none");
-    return text;
-}
-
-/* "cuda 2  NVIDIA H200" */
-static void print_own_device(const gm_device_info *d)
-{
-    printf("%s", d->kind[0] ? d->kind : "-");
-    if (d->index >= 0 && d->kind[0])
-        printf(" %d", d->index);
-    printf("%s%s", d->name[0] ? "  " : "", d->name);
-}
-
-static void print_ranks(const gm_job *job, const sight *all)
-{
-    int size = job->ranks->size, hosts = job->ranks->hosts, are_several = size > 1;
-    printf("%d rank%s on %d host%s\n\n", size, size > 1 ? "s" : "", hosts, hosts > 1 ? "s" : "");
-    printf("%-5s %-24s %10s  %-16s %-6s %-9s ", "rank", "host", "processors", "which", "bound", "given by");
-    printf(are_several ? "%-12s  %-18s  %s\n" : "%s\n", "memory", "to the next", "device");
-    for (int r = 0; r < size; r++) {
-        const gm_binding *b = &all[r].binding;
-        char node[32] = "any node", exchange[32];
-        if (b->numa_node >= 0)
-            snprintf(node, sizeof node, "node %d of %d", b->numa_node, b->numa_nodes);
-        printf("%-5d %-24s %10d  %-16s %-6s %-9s ", r, all[r].host, b->processors, b->list[0] ? b->list : "-",
-               b->bound ? "yes" : "no", b->from[0] ? b->from : "-");
-        if (are_several) {
-            printf("%-12s  %-18s  ", node, format_exchange(job, all[r].rate, exchange, sizeof exchange));
-            print_own_device(&all[r].own);
-            printf("\n");
-        } else {
-            printf("%s\n", node);
-        }
-    }
-}
-
-static int same_device(const sight *a, const gm_device_info *x, const sight *b, const gm_device_info *y)
-{
-    return strcmp(a->host, b->host) == 0 && strcmp(x->kind, y->kind) == 0 && strcmp(x->name, y->name) == 0 &&
-           strcmp(x->uuid, y->uuid) == 0;
-}
-
-static int sees(const sight *rank, const sight *of, const gm_device_info *device)
-{
-    for (int i = 0; i < rank->devices; i++)
-        if (same_device(rank, &rank->device[i], of, device))
-            return 1;
-    return 0;
-}
-
-/* "name value" where the value is known. */
-static void print_rate(const char *name, double value, double unit, const char *word)
-{
-    if (value > 0)
-        printf("  %-12s %.4g %s\n", name, value / unit, word);
-}
-
-static void print_device(const gm_job *job, const sight *all, int rank, const gm_device_info *d)
-{
-    char total[GM_SIZE_TEXT], available[GM_SIZE_TEXT];
-    printf("\n%s  %s\n", d->kind, d->name);
-    printf("  %-12s %s, rank", "seen by", all[rank].host);
-    for (int r = rank; r < job->ranks->size; r++)
-        if (sees(&all[r], &all[rank], d))
-            printf(" %d", r);
-    printf("\n");
-    if (d->uuid[0])
-        printf("  %-12s %s\n", "uuid", d->uuid);
-    if (d->pci[0])
-        printf("  %-12s %s\n", "pci", d->pci);
-    if (d->numa_node >= 0)
-        printf("  %-12s node %d\n", "near memory", d->numa_node);
-    if (d->memory_total > 0)
-        printf("  %-12s %s, %s free\n", "memory", gm_size_format(d->memory_total, total),
-               gm_size_format(d->memory_free, available));
-    if (d->capability > 0)
-        printf("  %-12s %d.%d\n", "capability", d->capability / 10, d->capability % 10);
-    if (d->multiprocessors > 0)
-        printf("  %-12s %d\n", "units", d->multiprocessors);
-    print_rate("clock", (double)d->clock_hz, 1e6, "MHz");
-    print_rate("memory clock", (double)d->memory_clock_hz, 1e6, "MHz");
-    print_rate("memory bus", d->memory_bus_bits, 1, "bits");
-    print_rate("l2 cache", (double)d->l2_bytes, 1 << 20, "MiB");
-    print_rate("memory limit", d->memory_limit, 1e9, "GB/s");
-    print_rate("fp32 limit", d->fp32_limit, 1e12, "Tflop/s");
-    print_rate("fp64 limit", d->fp64_limit, 1e12, "Tflop/s");
-}
-
-/* Each device once, however many ranks see it. */
-static void print_devices(const gm_job *job, const sight *all)
-{
-    for (int r = 0; r < job->ranks->size; r++)
-        for (int i = 0; i < all[r].devices; i++) {
-            int before = 0;
-            for (int q = 0; q < r && !before; q++)
-                before = sees(&all[q], &all[r], &all[r].device[i]);
-            if (!before)
-                print_device(job, all, r, &all[r].device[i]);
-        }
+    int64_t count = 0;
     for (int k = 0; gm_device_kinds[k]; k++)
-        if (gm_device_kinds[k]->absence())
-            printf("\n%s  none: %s\n", gm_device_kinds[k]->kind, gm_device_kinds[k]->absence());
+        count += count_of(gm_device_kinds[k]);
+    return count;
+}
+
+static void look_around(const gm_job *job, int64_t room, gm_place *s)
+{
+    snprintf(s->host, sizeof s->host, "%s", job->ranks->host);
+    for (int k = 0; gm_device_kinds[k]; k++)
+        for (int i = 0, count = count_of(gm_device_kinds[k]); i < count && s->devices < room; i++)
+            look_at_device(gm_device_kinds[k], i, &s->device[s->devices++]);
 }
 
 /* How device memory goes from rank to rank. */
@@ -178,7 +67,8 @@ static void print_exchange(const gm_job *job, double rate)
         return;
     printf("\nexchange between ranks, of device memory\n");
     printf("  %-12s %s%s%s\n", "path", x->path[0] ? x->path : "none", x->reason[0] ? ": " : "", x->reason);
-    print_rate("to the next", rate, 1e9, "GB/s a rank, all at once");
+    if (rate > 0)
+        printf("  %-12s %.4g GB/s a rank, all at once\n", "to the next", rate / 1e9);
 }
 
 static void print_libraries(const gm_job *job)
@@ -219,7 +109,7 @@ static int try_exchange_all(gm_job *job, double *own, double *rate)
 }
 
 /* The device of this rank and its processors, near to it; without one, those that it has anyway. Collective. */
-static int find_place_all(gm_job *job, sight *mine)
+static int find_place_all(gm_job *job, gm_place *mine)
 {
     int64_t bound = job->binding.processors; /* with its device, as that of other ranks or not */
     int status = gm_job_agree_all(job, gm_min_all(&bound));
@@ -230,32 +120,53 @@ static int find_place_all(gm_job *job, sight *mine)
     return status;
 }
 
+/* Room for the devices of this rank and, on rank 0, for the records of all ranks, which their devices follow. */
+static int allocate(const gm_job *job, int64_t room, gm_place *mine, void **all)
+{
+    mine->device = calloc((size_t)room, sizeof *mine->device);
+    if (!mine->device)
+        return gm_fail(GM_EDEVICE, "no memory for the list of devices");
+    size_t bytes = sizeof *mine + (size_t)room * sizeof *mine->device;
+    return job->ranks->rank == 0 ? gm_host_alloc((size_t)job->ranks->size * bytes, all) : GM_OK;
+}
+
+/* Collective. */
+static int gather_all(const gm_job *job, int64_t room, const gm_place *mine, gm_place *all)
+{
+    gm_device_info *devices = all ? (gm_device_info *)(all + job->ranks->size) : NULL;
+    int status = gm_gather_all(job->ranks, mine, sizeof *mine, all);
+    if (!status)
+        status = gm_gather_all(job->ranks, mine->device, (size_t)room * sizeof *devices, devices);
+    for (int r = 0; all && r < job->ranks->size; r++)
+        all[r].device = devices + r * room;
+    return gm_job_agree_all(job, status);
+}
+
 static int describe_machine_all(gm_job *job)
 {
-    sight *mine = malloc(sizeof *mine);
+    gm_place mine = {.devices = 0};
     void *all = NULL;
     double rate = 0;
-    int status = mine ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the list of devices");
-    if (!status && job->ranks->rank == 0)
-        status = gm_host_alloc((size_t)job->ranks->size * sizeof *mine, &all);
-    status = gm_job_agree_all(job, status);
+    int64_t least = -count_devices();
+    int status = gm_job_agree_all(job, gm_min_all(&least));
+    if (!status)
+        status = gm_job_agree_all(job, allocate(job, -least, &mine, &all));
     if (!status) {
-        look_around(job, mine);
-        status = try_exchange_all(job, &mine->rate, &rate);
+        look_around(job, -least, &mine);
+        status = try_exchange_all(job, &mine.rate, &rate);
     }
     if (!status)
-        status = find_place_all(job, mine);
+        status = find_place_all(job, &mine);
     if (!status)
-        status = gm_job_agree_all(job, gm_gather_all(job->ranks, mine, sizeof *mine, all));
+        status = gather_all(job, -least, &mine, all);
     if (!status && job->ranks->rank == 0) {
-        print_ranks(job, all);
-        print_devices(job, all);
+        gm_places_print(all, job->ranks->size, job->ranks->hosts, job->exchange.path);
         print_exchange(job, rate);
         print_libraries(job);
         status = gm_stdout_flush();
     }
     gm_host_free(all);
-    free(mine);
+    free(mine.device);
     return gm_job_agree_all(job, status);
 }
 

@@ -10,7 +10,7 @@ for ranks in (1, 3):
     ran = gm.run("info", ranks)
     gm.ok(ran.code == 0 and not ran.errors, f"info on {ranks} ranks", ran)
     gm.ok(re.match(rf"{ranks} ranks? on 1 host\n", ran.out), "ranks and hosts", ran)
-    gm.ok(re.search(rf"^cpu  \S.*\n  seen by +\S+, rank{''.join(f' {r}' for r in range(ranks))}$", ran.out, re.M), "the processor, once", ran)
+    gm.ok(re.search(rf"^cpu  \S.*\n  seen by +\S+, rank {'0' if ranks == 1 else '0-2'}$", ran.out, re.M), "the processor, once", ran)
     gm.ok(all(re.search(rf"^  {name} +\S*\d+\.\d+", ran.out, re.M) for name in ("HDF5", "hwloc", "jansson")), "versions", ran)
     gm.ok(all(re.search(f"^  {name}  +\\S", ran.out, re.M) for name in ("BLAS", "MPI", "CUDA")), "BLAS, MPI, CUDA", ran)
     gm.ok(len(re.findall(r"^\d+ +\S+ +[1-9]\d* ", ran.out, re.M)) == ranks, "processors of each rank", ran)
