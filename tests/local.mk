@@ -93,6 +93,7 @@ GM_TESTS_HEAVY = \
 	tests/src/matmul/batch_ranks.np2 \
 	tests/src/matmul/chain.np4 \
 	tests/src/matmul/share.np4 \
+	tests/src/matmul/share_more.np8 \
 	tests/src/bench/team.np3 \
 	tests/src/bench/pairs.np3 \
 	tests/src/rates/model \
@@ -165,6 +166,7 @@ GM_TESTS_LONG = \
 	tests/long/kill_points.t \
 	tests/long/corpus.t \
 	tests/long/random_jobs.t \
+	tests/long/many_ranks.t \
 	tests/long/cluster.t \
 	tests/long/full_disk.t \
 	tests/long/faults.t \
@@ -353,6 +355,9 @@ tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(failing_sources)
 tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part
 tests_src_matmul_share_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_share_np4_SOURCES = tests/src/matmul/share.c $(failing_sources)
+tests_src_matmul_share_more_np8_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part
+tests_src_matmul_share_more_np8_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c $(failing_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -1,7 +1,7 @@
-/* Products whose panels are read once and exchanged, on four ranks, on a device that is slow, works in queues of its
- * own and does not address host memory: the bits are those of one rank, whatever the grid, and all ranks together read
- * A and B once. A rank whose device or file fails, or that is stopped, ends all of them with its code. A hang is a
- * failure: the launcher's time limit ends it. */
+/* Products whose panels are read once and exchanged, on four ranks, or the bits alone on more, on a device that is
+ * slow, works in queues of its own and does not address host memory: the bits are those of one rank, whatever the grid,
+ * and all ranks together read A and B once. A rank whose device or file fails, or that is stopped, ends all of them
+ * with its code. A hang is a failure: the launcher's time limit ends it. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -111,9 +111,11 @@ static int64_t read_by_all(void)
 
 static void test_bits(void)
 {
-    static const char *const grids[] = {"2x1x1", "1x2x1", "2x2x1", "4x1x1", "1x4x1", "3x1x1", "1x3x1"};
+    static const char *const few[] = {"2x1x1", "1x2x1", "2x2x1", "4x1x1", "1x4x1", "3x1x1", "1x3x1"};
+    static const char *const more[] = {"4x2x1", "2x4x1", "5x1x1", "3x2x1", "2x3x1", "4x2x1", "2x4x1"};
     static const char *const ways[] = {"", "--buffer 0"};
-    enum { GRIDS = sizeof grids / sizeof *grids, PRODUCTS = sizeof products / sizeof *products };
+    enum { GRIDS = sizeof few / sizeof *few, PRODUCTS = sizeof products / sizeof *products };
+    const char *const *grids = ranks.size > RANKS ? more : few;
     const char *how = "--force --no-sync --threads 2 --piece 50000";
     for (int i = 0; i < PRODUCTS; i++) {
         int faults = 0, runs = 0;
@@ -281,7 +283,7 @@ int main(void)
     gm_stop_install();
     atomic_store(&reads_left, -1);
     atomic_store(&writes_left, -1);
-    if (gm_ranks_start_all(&ranks) || ranks.size != RANKS)
+    if (gm_ranks_start_all(&ranks) || ranks.size < RANKS)
         return 1;
     gm_log_setup(0, GM_QUIET);
     failing.rank = ranks.rank;
@@ -290,11 +292,13 @@ int main(void)
         return 1;
     tap_ok(make_inputs() == GM_OK, "inputs are made");
     test_bits();
-    test_ways();
-    test_refusals();
-    test_device();
-    test_files();
-    test_signal();
+    if (ranks.size == RANKS) {
+        test_ways();
+        test_refusals();
+        test_device();
+        test_files();
+        test_signal();
+    }
     char line[64];
     snprintf(line, sizeof line, "rm -r %s", folder);
     if (ranks.rank == 0 && (chdir("/") || system(line)))
