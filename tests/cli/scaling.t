@@ -239,6 +239,11 @@ def places():
     good(ran, "hosts", [call[4:] for call in calls] == want)
     ran, calls = placed("--local", "--ranks", "3")
     good(ran, "this machine", [call[4:] for call in calls] == [["3", "--host", "localhost:3"]])
+    for most, want in ((8, [1, 2, 4, 8]), (12, [1, 2, 4, 8, 12]), (64, [1, 2, 4, 8, 16, 32, 64])):
+        ran, calls = placed("--local", "--per-node", str(most))
+        rows, _ = table("where")
+        good(ran, f"this machine, {most} ranks: a row of the table and a point of the pictures for each number", [int(call[4]) for call in calls] == want,
+             [int(row["ranks"]) for row in rows] == want, not whole("where", False))
     ran = scaling("--strong", "--repeat=1", "--no-warm-up", "--out", "array%a", "reduce", SLURM_ARRAY_TASK_ID="7", **SLURM)
     good(ran, "an array", os.path.isdir("array7"))
 
