@@ -76,17 +76,26 @@ static __device__ __forceinline__ double load_acc(const gm_finish_call &call, in
                                            : ((const double *)call.acc)[at];
 }
 
+/* The types of C are all floats. */
+#define STORE_UNSIGNED(id, ctype)
+#define STORE_SIGNED(id, ctype)
+#define STORE_FLOAT(id, ctype)                             \
+    case GM_DTYPE_##id:                                    \
+        ((ctype *)call.out)[at] = gm_round_##ctype(value); \
+        break;
+
 static __device__ __forceinline__ void store_out(const gm_finish_call &call, int64_t at, double value)
 {
     value = value == value ? value : gm_bits_double(gm_format_nan(8, 53)); /* one NaN, as on the processor */
-    if (call.out_type == GM_DTYPE_F16) {
-        ((gm_f16 *)call.out)[at] = gm_round_gm_f16(value);
-    } else if (call.out_type == GM_DTYPE_F32) {
-        ((float *)call.out)[at] = gm_round_float(value);
-    } else if (call.out_type == GM_DTYPE_I32) {
-        ((int32_t *)call.out)[at] = __double2int_rn(value); /* NaN to 0, and what is beyond an end to that end */
-    } else {
-        ((double *)call.out)[at] = value;
+    switch (call.out_type) {
+#define GM_DTYPE(id, name, ctype, kind, bytes, digits) STORE_##kind(id, ctype)
+#include "base/types/dtypes.def"
+#undef GM_DTYPE
+    case GM_DTYPE_I32: /* what is beyond an end to that end */
+        ((int32_t *)call.out)[at] = value == value ? __double2int_rn(value) : 0;
+        break;
+    default:
+        break; /* gm_cuda_finish() takes no other */
     }
 }
 
@@ -138,8 +147,7 @@ extern "C" int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call)
         return cudaSuccess;
     if (call->c0 != NULL && misaligned(call->c0, 0, call->c0_type))
         return cudaErrorMisalignedAddress;
-    if (call->out_type != GM_DTYPE_F16 && call->out_type != GM_DTYPE_F32 && call->out_type != GM_DTYPE_F64 &&
-        call->out_type != GM_DTYPE_I32)
+    if (gm_dtype_get_kind(call->out_type) != GM_FLOAT && call->out_type != GM_DTYPE_I32)
         return cudaErrorInvalidValue;
     double low, high;
     gm_dtype_ends(call->out_type, &low, &high);
