@@ -25,6 +25,27 @@
 #include "base/types/dtypes.def"
 #undef GM_DTYPE
 
+/* gm_order1() ... by the type of its argument. */
+static __device__ __forceinline__ gm_raw1 order_raw(gm_raw1 raw, int swap)
+{
+    return gm_order1(raw, swap);
+}
+
+static __device__ __forceinline__ gm_raw2 order_raw(gm_raw2 raw, int swap)
+{
+    return gm_order2(raw, swap);
+}
+
+static __device__ __forceinline__ gm_raw4 order_raw(gm_raw4 raw, int swap)
+{
+    return gm_order4(raw, swap);
+}
+
+static __device__ __forceinline__ gm_raw8 order_raw(gm_raw8 raw, int swap)
+{
+    return gm_order8(raw, swap);
+}
+
 /* Returns body(gm_element_<type>()), which is a cudaError_t, or cudaErrorInvalidValue when there is no such type. The
  * body is a generic lambda: [&](auto element) { return launch<decltype(element)>(stream, call); } */
 #pragma nv_exec_check_disable

@@ -40,23 +40,6 @@ struct raw_of<8> {
     typedef gm_raw8 type;
 };
 
-static __device__ __forceinline__ gm_raw1 order_raw(gm_raw1 raw, int swap)
-{
-    return gm_order1(raw, swap);
-}
-static __device__ __forceinline__ gm_raw2 order_raw(gm_raw2 raw, int swap)
-{
-    return gm_order2(raw, swap);
-}
-static __device__ __forceinline__ gm_raw4 order_raw(gm_raw4 raw, int swap)
-{
-    return gm_order4(raw, swap);
-}
-static __device__ __forceinline__ gm_raw8 order_raw(gm_raw8 raw, int swap)
-{
-    return gm_order8(raw, swap);
-}
-
 /* Rows [from, to) of the call for columns [col, col + NEIGHBOURS), which lie in one word. */
 template <typename COLUMN, int NEIGHBOURS>
 static __device__ __forceinline__ void walk_down(COLUMN *column, const gm_reduce_columns_call &call, int64_t col,

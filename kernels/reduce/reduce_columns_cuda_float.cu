@@ -1,21 +1,6 @@
 /* Columns of floats: rows in order, starting with the open record. */
 #include "kernels/reduce/reduce_columns_cuda.cuh"
-
-#include <cuda_fp16.h>
-
-/* An element in the type in which extremes are compared. */
-static __device__ __forceinline__ float value_of(gm_raw2 raw)
-{
-    return __half2float(__ushort_as_half(raw));
-}
-static __device__ __forceinline__ float value_of(gm_raw4 raw)
-{
-    return __uint_as_float(raw);
-}
-static __device__ __forceinline__ double value_of(gm_raw8 raw)
-{
-    return __longlong_as_double((long long)raw);
-}
+#include "kernels/reduce/reduce_float_cuda.cuh"
 
 /* -0 below +0. */
 static __device__ __forceinline__ float lesser(float a, float b)
@@ -35,20 +20,22 @@ static __device__ __forceinline__ double greater(double a, double b)
     return gm_monotone8(gm_double_bits(b)) > gm_monotone8(gm_double_bits(a)) ? b : a;
 }
 
-template <typename RAW, typename VALUE, int ARG>
+/* F: reduce_float_cuda.cuh. */
+template <typename F, int ARG>
 struct float_column {
-    typedef RAW raw;
+    typedef typename F::raw raw;
+    typedef typename F::value value;
     enum { LEAVES = 1, KIND = GM_FLOAT };
     uint64_t count, nan;
-    VALUE min, max;
+    value min, max;
     int64_t argmin, argmax, argnan;
     double sum, squares, shift, shifted, shifted_squares;
 
     __device__ __forceinline__ void begin()
     {
         count = nan = 0;
-        min = (VALUE)INFINITY;
-        max = (VALUE)-INFINITY;
+        min = (value)INFINITY;
+        max = (value)-INFINITY;
         argmin = argmax = argnan = -1;
         sum = squares = shift = shifted = shifted_squares = 0;
     }
@@ -57,8 +44,8 @@ struct float_column {
         count = m->count;
         nan = m->nan;
         if (count > 0) { /* parts that are not wanted are 0 and have no effect */
-            min = (VALUE)gm_bits_double(m->min);
-            max = (VALUE)gm_bits_double(m->max);
+            min = (value)gm_bits_double(m->min);
+            max = (value)gm_bits_double(m->max);
         }
         argmin = m->argmin;
         argmax = m->argmax;
@@ -69,22 +56,22 @@ struct float_column {
         shifted = m->sum.real[GM_REAL_SHIFTED_SUM];
         shifted_squares = m->sum.real[GM_REAL_SHIFTED_SQUARES];
     }
-    __device__ __forceinline__ void take(RAW r, int64_t row)
+    __device__ __forceinline__ void take(raw r, int64_t row)
     {
-        VALUE value = value_of(r);
-        bool taken = value == value;
-        double x = taken ? (double)value : 0;
+        value v = F::value_of(r);
+        bool taken = v == v;
+        double x = taken ? (double)v : 0;
         if (taken && count == 0)
             shift = isfinite(x) ? x : 0;
-        if (ARG && taken && (value < min || argmin < 0))
+        if (ARG && taken && (v < min || argmin < 0))
             argmin = row;
-        if (ARG && taken && (value > max || argmax < 0))
+        if (ARG && taken && (v > max || argmax < 0))
             argmax = row;
         if (ARG && !taken && argnan < 0)
             argnan = row;
         if (taken) {
-            min = lesser(min, value);
-            max = greater(max, value);
+            min = lesser(min, v);
+            max = greater(max, v);
         }
         count += taken;
         nan += !taken;
@@ -112,25 +99,25 @@ struct float_column {
     }
 };
 
-template <typename RAW, typename VALUE>
+template <typename F>
 static int launch(cudaStream_t stream, const gm_reduce_columns_call *call)
 {
     if (!fits_words(call, 1))
         return cudaErrorMisalignedAddress;
     if (call->want & GM_WANT_ARG)
-        return launch_columns<float_column<RAW, VALUE, 1>, 1>(stream, call);
-    return launch_columns<float_column<RAW, VALUE, 0>, 1>(stream, call);
+        return launch_columns<float_column<F, 1>, 1>(stream, call);
+    return launch_columns<float_column<F, 0>, 1>(stream, call);
 }
 
 extern "C" int gm_cuda_reduce_columns(gm_cuda_stream stream, const gm_reduce_columns_call *call)
 {
     switch (call->type) {
     case GM_DTYPE_F16:
-        return launch<gm_raw2, float>(stream, call);
+        return launch<float_f16>(stream, call);
     case GM_DTYPE_F32:
-        return launch<gm_raw4, float>(stream, call);
+        return launch<float_f32>(stream, call);
     case GM_DTYPE_F64:
-        return launch<gm_raw8, double>(stream, call);
+        return launch<float_f64>(stream, call);
     default:
         return gm_cuda_reduce_columns_whole(stream, call);
     }

@@ -84,23 +84,6 @@ static __device__ __forceinline__ leaf_place find_leaf(const gm_reduce_rows_call
     return p;
 }
 
-static __device__ __forceinline__ gm_raw1 order_raw(gm_raw1 raw, int swap)
-{
-    return gm_order1(raw, swap);
-}
-static __device__ __forceinline__ gm_raw2 order_raw(gm_raw2 raw, int swap)
-{
-    return gm_order2(raw, swap);
-}
-static __device__ __forceinline__ gm_raw4 order_raw(gm_raw4 raw, int swap)
-{
-    return gm_order4(raw, swap);
-}
-static __device__ __forceinline__ gm_raw8 order_raw(gm_raw8 raw, int swap)
-{
-    return gm_order8(raw, swap);
-}
-
 /* Element e of a word. */
 template <typename RAW>
 static __device__ __forceinline__ RAW element_of(uint2 w, int e)

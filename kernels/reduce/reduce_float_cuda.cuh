@@ -10,27 +10,30 @@
  * wanted), which limits the registers of a thread; value: the type in which extremes are compared; packed: one or
  * several extremes in a register. range(word) updates the extremes of a batch, from which has_nan() finds out whether
  * the batch has a NaN. lesser(a, b) and greater(a, b): -0 is below +0. */
-struct float_f16 {
+
+/* Elements of 16 bits. PAIR: two of them in a register, the extremes of even and of odd slots. */
+template <typename PAIR, int DIGITS>
+struct float_pairs {
     typedef gm_raw2 raw;
     typedef uint2 word;
     typedef float value;
-    typedef __half2 packed; /* of even and of odd slots */
+    typedef PAIR packed;
     enum { EACH = 4, STAGES = 4, BLOCKS = 6, BLOCKS_ALL = 5 };
-    static __device__ __forceinline__ __half2 halves(unsigned w)
+    static __device__ __forceinline__ packed pair(unsigned w)
     {
-        return *(__half2 *)&w;
+        return *(packed *)&w;
     }
     static __device__ __forceinline__ packed pack(gm_raw2 x)
     {
-        return halves(x * 0x10001u);
+        return pair(x * 0x10001u);
     }
     static __device__ __forceinline__ packed highest()
     {
-        return pack(0x7c00);
+        return pack((gm_raw2)gm_format_infinity(2, DIGITS));
     }
     static __device__ __forceinline__ packed lowest()
     {
-        return pack(0xfc00);
+        return pack((gm_raw2)(0x8000 | gm_format_infinity(2, DIGITS)));
     }
     static __device__ __forceinline__ value least(packed p)
     {
@@ -39,16 +42,6 @@ struct float_f16 {
     static __device__ __forceinline__ value most(packed p)
     {
         return fmaxf(__low2float(p), __high2float(p));
-    }
-    static __device__ __forceinline__ value value_of(gm_raw2 x)
-    {
-        return __half2float(__ushort_as_half(x));
-    }
-    static __device__ __forceinline__ double widen(gm_raw2 x)
-    {
-        double d;
-        asm("cvt.f64.f16 %0, %1;" : "=d"(d) : "h"(x));
-        return d;
     }
     static __device__ __forceinline__ packed lesser(packed a, packed b)
     {
@@ -60,12 +53,25 @@ struct float_f16 {
     }
     static __device__ __forceinline__ void range(packed *min, packed *max, uint2 w)
     {
-        *min = __hmin2_nan(__hmin2_nan(*min, halves(w.x)), halves(w.y));
-        *max = __hmax2(__hmax2(*max, halves(w.x)), halves(w.y));
+        *min = __hmin2_nan(__hmin2_nan(*min, pair(w.x)), pair(w.y));
+        *max = __hmax2(__hmax2(*max, pair(w.x)), pair(w.y));
     }
     static __device__ __forceinline__ int has_nan(packed min, packed)
     {
-        return __hisnan(__low2half(min)) || __hisnan(__high2half(min));
+        return __hisnan(min.x) || __hisnan(min.y);
+    }
+};
+
+struct float_f16 : float_pairs<__half2, 11> {
+    static __device__ __forceinline__ value value_of(gm_raw2 x)
+    {
+        return __half2float(__ushort_as_half(x));
+    }
+    static __device__ __forceinline__ double widen(gm_raw2 x)
+    {
+        double d;
+        asm("cvt.f64.f16 %0, %1;" : "=d"(d) : "h"(x));
+        return d;
     }
 };
 
