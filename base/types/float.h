@@ -101,28 +101,40 @@ GM_HD_INLINE float gm_format_unpack(uint32_t bits, int bytes, int digits)
     return gm_bits_float(sign | scaled | (magnitude >= infinity ? 0x7f800000 : 0));
 }
 
-/* The nearest value to a float64, ties to even, as its bits. In one step: by way of float32 some values would be
- * rounded twice. NaN becomes quiet and keeps its sign and the top of its payload. */
-GM_HD_INLINE uint64_t gm_format_pack(double value, int bytes, int digits)
+/* Bits of a number as float32: rounded to nearest, but to the neighbour whose last bit is 1 if float32 does not hold
+ * it. To round that to 22 bits or fewer is to round the number once: no tie is made, and none is lost. */
+GM_HD_INLINE uint32_t gm_odd_float(double value)
 {
-    const int bias = gm_format_bias(bytes, digits), narrower = 53 - digits;
-    uint64_t bits = gm_double_bits(value), magnitude = bits << 1 >> 1, sign = bits >> 63 << (8 * bytes - 1);
-    if (magnitude > 0x7ff0000000000000)
-        return sign | gm_format_nan(bytes, digits) | (magnitude >> narrower & (((uint64_t)1 << (digits - 1)) - 1));
-    if (gm_bits_double(magnitude) >= gm_format_overflow(bytes, digits))
-        return sign | gm_format_infinity(bytes, digits);
-    int above = (int)(magnitude >> 52) - 1023 - (1 - bias); /* the exponent, from that of the smallest normal number */
-    if (above < -digits)                                    /* below half of the smallest subnormal */
-        return sign;
-    /* The lower the exponent of a subnormal, the more bits it loses. The hidden bit, and a carry out of the fraction,
-     * add one to the exponent field: hence `above` and not `above` + 1. */
-    int shift = above >= 0 ? narrower : narrower - above;
-    uint64_t significand = (magnitude & 0xfffffffffffff) | 0x10000000000000;
-    uint64_t kept = significand >> shift, half = (uint64_t)1 << (shift - 1), lost = significand & (2 * half - 1);
-    if (above >= 0)
-        kept += (uint64_t)above << (digits - 1);
-    kept += lost > half || (lost == half && (kept & 1));
-    return sign | kept;
+    float nearest = (float)value;
+    double apart = value < 0 ? (double)nearest - value : value - (double)nearest; /* of magnitudes */
+    uint32_t bits = gm_float_bits(nearest), even = ~bits & 1;
+    return apart > 0 ? bits + even : apart < 0 ? bits - even : bits;
+}
+
+/* A NaN of float64: it becomes quiet and keeps its sign and the top of its payload. */
+GM_HD_INLINE uint32_t gm_format_pack_nan(double value, int bytes, int digits)
+{
+    uint64_t bits = gm_double_bits(value);
+    uint32_t payload = (uint32_t)(bits >> (53 - digits)) & (((uint32_t)1 << (digits - 1)) - 1);
+    return (uint32_t)(bits >> 63) << (8 * bytes - 1) | (uint32_t)gm_format_nan(bytes, digits) | payload;
+}
+
+/* The nearest value to a float64, ties to even, as its bits: rounded once, as values that go by way of the nearest
+ * float32 are not. NaN becomes quiet and keeps its sign and the top of its payload. Words have 32 bits, as a GPU has no
+ * others: kernels with two formats in words of 64 take half as many registers again. */
+GM_HD_INLINE uint32_t gm_format_pack(double value, int bytes, int digits)
+{
+    const int bias = gm_format_bias(bytes, digits), narrower = 24 - digits;
+    const uint32_t infinity = (uint32_t)gm_format_infinity(bytes, digits), one = (uint32_t)1 << 23;
+    const uint32_t less = (127 - (uint32_t)bias) * one, last = (uint32_t)(128 - bias + narrower) * one;
+    uint32_t odd = gm_odd_float(value), magnitude = odd & 0x7fffffff, sign = odd >> 31 << (8 * bytes - 1);
+    /* A carry out of the fraction adds one to the exponent. Numbers that are too large come out above infinity. */
+    uint32_t wide = magnitude - less;
+    uint32_t normal = (wide + (((uint32_t)1 << (narrower - 1)) - 1) + (wide >> narrower & 1)) >> narrower;
+    /* The last bit of a subnormal number has the place of that of a power of 2, to which it is added. */
+    uint32_t subnormal = gm_float_bits(gm_bits_float(magnitude) + gm_bits_float(last)) - last;
+    uint32_t number = magnitude < less + one ? subnormal : normal;
+    return value == value ? sign | (number > infinity ? infinity : number) : gm_format_pack_nan(value, bytes, digits);
 }
 
 /* --- By C type: its bits, the value of bits, a float64 rounded once to it --- */

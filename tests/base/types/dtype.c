@@ -147,20 +147,36 @@ static void test_patterns(const format *f)
     tap_ok(inverse == 0, "%s: the order is its own inverse, %lld wrong", name, (long long)inverse);
 }
 
+/* NaN of a packed type become quiet. */
+static void test_nan(const format *f)
+{
+    const uint64_t sign = 0x8000, infinity = gm_format_infinity(2, gm_dtype_digits(f->type));
+    const uint64_t quiet = infinity ^ gm_format_nan(2, gm_dtype_digits(f->type));
+    int64_t wrong = 0;
+    for (uint64_t bits = 0; bits <= 0xffff; bits++)
+        wrong += (bits & ~sign) > infinity && f->round(f->value(bits)) != (bits | quiet);
+    tap_ok(wrong == 0, "%s: NaN keep sign and payload, %lld wrong", gm_dtype_name(f->type), (long long)wrong);
+}
+
 /* Numbers of a packed type, the middle of each with the next one, and the numbers beside the middle. */
 static void test_rounding(const format *f)
 {
     uint64_t infinity = gm_format_infinity((int)gm_dtype_size(f->type), gm_dtype_digits(f->type));
     double largest = gm_dtype_largest(f->type), overflow = gm_dtype_overflow(f->type);
-    int64_t wrong = 0;
+    int64_t wrong = 0, by_float = 0;
     for (uint64_t bits = 0; bits + 1 < infinity; bits++) {
         double middle = (value_of(f->type, bits) + value_of(f->type, bits + 1)) / 2;
         wrong += f->round(middle) != bits + bits % 2;
         wrong += f->round(nextafter(middle, 0)) != bits || f->round(nextafter(middle, INFINITY)) != bits + 1;
+        wrong += f->round(-nextafter(middle, INFINITY)) != ((bits + 1) | 0x8000);
+        by_float += f->round((float)nextafter(middle, INFINITY)) != bits + 1;
     }
+    tap_ok(by_float > 0, "%s: by way of float32 %lld numbers are rounded twice", gm_dtype_name(f->type),
+           (long long)by_float);
     tap_ok(wrong == 0, "%s: rounds to nearest, ties to even, %lld wrong", gm_dtype_name(f->type), (long long)wrong);
     tap_ok(f->round(largest) == infinity - 1 && f->round(nextafter(overflow, 0)) == infinity - 1 &&
-               f->round(overflow) == infinity && f->round(INFINITY) == infinity,
+               f->round(overflow) == infinity && f->round(2 * overflow) == infinity && f->round(FLT_MAX) == infinity &&
+               f->round(DBL_MAX) == infinity && f->round(INFINITY) == infinity,
            "%s: overflow", gm_dtype_name(f->type));
 }
 
@@ -188,8 +204,10 @@ int main(void)
     test_floats();
     for (int i = 0; i < FORMATS; i++) {
         test_patterns(&formats[i]);
-        if (gm_dtype_size(formats[i].type) == 2)
+        if (gm_dtype_size(formats[i].type) == 2) {
+            test_nan(&formats[i]);
             test_rounding(&formats[i]);
+        }
     }
     test_ends();
     return tap_done();
