@@ -83,14 +83,20 @@ static void integer_words(hid_t type, char *text)
     number_words(type, H5Tget_sign(type) == H5T_SGN_NONE ? "uint" : "int", text);
 }
 
-/* "float32"; with "(e8m7)" after it where the bits of exponent are not those of IEEE 754 for the width. */
+static int is_bfloat16(hid_t type)
+{
+    return H5Tequal(type, gm_h5_type(GM_DTYPE_BF16)) > 0 || is_swapped(type, GM_DTYPE_BF16);
+}
+
+/* "float32", "bfloat16"; with "(e6m9)" after it where the bits of exponent are not those of IEEE 754 for the width. */
 static void float_words(hid_t type, char *text)
 {
     size_t sign, exponent_at, exponent, mantissa_at, mantissa, bits = H5Tget_precision(type), used;
     size_t expected = bits == 16 ? 5 : bits == 32 ? 8 : bits == 64 ? 11 : bits == 128 ? 15 : 0;
-    number_words(type, "float", text);
+    number_words(type, is_bfloat16(type) ? "bfloat" : "float", text);
     used = strlen(text);
-    if (H5Tget_fields(type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) >= 0 && exponent != expected)
+    if (!is_bfloat16(type) && H5Tget_fields(type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) >= 0 &&
+        exponent != expected)
         snprintf(text + used, GM_H5_TEXT - used, " (e%zum%zu)", exponent, mantissa);
 }
 

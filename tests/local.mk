@@ -124,6 +124,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/report.t \
 	tests/cli/bad_input.t \
 	tests/cli/batch.t \
+	tests/cli/bf16.t \
 	tests/cli/bench_file.t \
 	tests/cli/completion.t \
 	tests/cli/exchange.t \

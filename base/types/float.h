@@ -158,6 +158,7 @@ GM_HD_INLINE uint32_t gm_format_pack(double value, int bytes, int digits)
         return x;                                                         \
     }
 GM_PACKED_FLOAT(gm_f16, uint16_t, 11) /* IEEE 754 binary16 */
+GM_PACKED_FLOAT(gm_bf16, uint16_t, 8) /* bfloat16: the upper half of a float */
 
 GM_HD uint32_t gm_raw_float(float x)
 {

@@ -76,7 +76,7 @@ static __device__ __forceinline__ double load_acc(const gm_finish_call &call, in
                                            : ((const double *)call.acc)[at];
 }
 
-/* The types of C are all floats. */
+/* The types of C are floats, and I32. */
 #define STORE_UNSIGNED(id, ctype)
 #define STORE_SIGNED(id, ctype)
 #define STORE_FLOAT(id, ctype)                             \
@@ -99,10 +99,15 @@ static __device__ __forceinline__ void store_out(const gm_finish_call &call, int
     }
 }
 
+/* Blocks of a kernel on a multiprocessor, which limits the registers of a thread: with fewer blocks, the loads under
+ * way do not reach the rate of the memory. */
+enum { FINISH_BLOCKS = 5 };
+
 /* low, high: the ends of the type of C (gm_dtype_ends). The types of acc and out are tested at run time, the same way
  * in all threads: the kernel is bound by memory. */
 template <typename ELEMENT>
-static __global__ void __launch_bounds__(LANES *WARPS) finish(gm_finish_call call, double low, double high)
+static __global__ void __launch_bounds__(LANES *WARPS, FINISH_BLOCKS)
+    finish(gm_finish_call call, double low, double high)
 {
     const bool add = call.c0 != NULL, is_integer = call.out_type == GM_DTYPE_I32;
     unsigned nan = 0, inf = 0, over = 0;

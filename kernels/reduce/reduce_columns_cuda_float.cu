@@ -114,6 +114,8 @@ extern "C" int gm_cuda_reduce_columns(gm_cuda_stream stream, const gm_reduce_col
     switch (call->type) {
     case GM_DTYPE_F16:
         return launch<float_f16>(stream, call);
+    case GM_DTYPE_BF16:
+        return launch<float_bf16>(stream, call);
     case GM_DTYPE_F32:
         return launch<float_f32>(stream, call);
     case GM_DTYPE_F64:

@@ -4,6 +4,7 @@
 
 #include "kernels/reduce/reduce_cuda.cuh"
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 /* raw, word, EACH and STAGES as in leaf_walk; BLOCKS resident on a multiprocessor (BLOCKS_ALL: when everything is
@@ -72,6 +73,17 @@ struct float_f16 : float_pairs<__half2, 11> {
         double d;
         asm("cvt.f64.f16 %0, %1;" : "=d"(d) : "h"(x));
         return d;
+    }
+};
+
+struct float_bf16 : float_pairs<__nv_bfloat162, 8> {
+    static __device__ __forceinline__ value value_of(gm_raw2 x)
+    {
+        return __uint_as_float((unsigned)x << 16);
+    }
+    static __device__ __forceinline__ double widen(gm_raw2 x)
+    {
+        return (double)value_of(x);
     }
 };
 

@@ -268,6 +268,10 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
         if (!fits && how->operand != GM_DTYPE_F64)
             gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[place_of(c, i)],
                     gm_dtype_name(c->operand[i].type), how->bits, how->name);
+        if (fits && c->precision == GM_PRECISION_FP16 &&
+            gm_dtype_largest(c->operand[i].type) > gm_dtype_largest(GM_DTYPE_F16))
+            gm_note("%s (%s) is rounded to float16 by --precision %s: elements beyond 65504 become infinite",
+                    letters[place_of(c, i)], gm_dtype_name(c->operand[i].type), how->name);
     }
     set_checks(c, how->operand);
     c->result = o->type ? gm_dtype_find(o->type) : how->result;

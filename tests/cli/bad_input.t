@@ -203,7 +203,7 @@ CASES = [
     ("kernel hopper", 2, r"--kernel hopper: this device of kind cpu has no such kernel for precision fp32; it has for: none", "matmul good.h5 --kernel hopper --device cpu --precision fp32"),
     ("kernel fast", 2, r"--kernel .fast.", "matmul good.h5 --kernel fast"),
     ("precision exact of f64 data", 2, r"exact.*f(loat)?64", "matmul good.h5 --precision exact"),
-    ("an integer type for C", 2, r"--type.*i16.*f16, f32 or f64", "matmul good.h5 --type i16"),
+    ("an integer type for C", 2, r"--type.*i16.*f16, bf16, f32 or f64", "matmul good.h5 --type i16"),
     ("an unknown type for C", 2, r"--type.*f99", "matmul good.h5 --type f99"),
     ("a chunk of the wrong rank", 2, r"--chunk.*2", "matmul good.h5 --chunk 2"),
     ("a chunk of 0", 2, r"[Cc]hunk", "matmul good.h5 --chunk 0,2"),

@@ -90,7 +90,7 @@ for device in gm.devices():
               f"{device}: {test}: rivals", rows)
 
     rows = results("reduce", "1M", device)
-    types = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "f32", "f64"}
+    types = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64"}
     gm.ok({row["shape"].split()[0] for row in rows} == types, f"{device}: reductions of every type", rows)
     gm.ok(all(row["ratio_limit"] for row in rows if row["variant"] == "min max sum sumsq"),
           f"{device}: the limit of reductions is a plain read", rows)

@@ -219,14 +219,16 @@ def three_bytes(x, rng):
 
 
 def short_float(x, rng):
-    """Floats with 8 bits of exponent and 7 of mantissa, as bfloat16 has them."""
+    """Floats of 16 bits that are neither float16 nor bfloat16: 6 bits of exponent and 9 of mantissa."""
     kind = h5py.h5t.IEEE_F32LE.copy()
-    kind.set_fields(15, 7, 8, 0, 7)
-    kind.set_ebias(127)
+    kind.set_fields(15, 9, 6, 0, 9)
+    kind.set_ebias(31)
     kind.set_precision(16)
     kind.set_size(2)
-    bits = (x.astype("u8") & 0xbfff).astype("u4") << 16 # no NaN and no infinity: libhdf5 keeps them, but not which NaN
-    return odd(bits.view("f4"), kind, properties_of(chunk(x.shape, "blocks"))), bits.view("f4")
+    bits = (x.astype("u8") & 0xbfff).astype("u4") # no NaN and no infinity: libhdf5 keeps them, but not which NaN
+    size = ((bits & 0x7fff) << 14).view("f4") * np.float32(2.0**(127 - 31))
+    want = np.where(bits & 0x8000, -size, size)
+    return odd(want, kind, properties_of(chunk(x.shape, "blocks"))), want
 
 
 def whole(x):

@@ -240,8 +240,9 @@ static int measure_type(buffers *x, gm_dtype type)
 
 static int measure_size(gm_bench *bench, int64_t bytes)
 {
-    static const gm_dtype types[] = {GM_DTYPE_U8,  GM_DTYPE_I8,  GM_DTYPE_U16, GM_DTYPE_I16, GM_DTYPE_U32, GM_DTYPE_I32,
-                                     GM_DTYPE_U64, GM_DTYPE_I64, GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64};
+    static const gm_dtype types[] = {GM_DTYPE_U8,  GM_DTYPE_I8,   GM_DTYPE_U16, GM_DTYPE_I16,
+                                     GM_DTYPE_U32, GM_DTYPE_I32,  GM_DTYPE_U64, GM_DTYPE_I64,
+                                     GM_DTYPE_F16, GM_DTYPE_BF16, GM_DTYPE_F32, GM_DTYPE_F64};
     buffers x = {.bench = bench, .bytes = bytes, .filled = GM_DTYPES};
     int64_t leaves = 0;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)

@@ -97,6 +97,7 @@ static int has_traits(gm_dtype type, int digits, double roundoff, double smalles
 static void test_floats(void)
 {
     tap_ok(has_traits(GM_DTYPE_F16, 11, 0x1p-11, 0x1p-24, 65504, 65520), "f16: traits of binary16");
+    tap_ok(has_traits(GM_DTYPE_BF16, 8, 0x1p-8, 0x1p-133, 0x1.fep127, 0x1.ffp127), "bf16: traits of bfloat16");
     tap_ok(has_traits(GM_DTYPE_F32, FLT_MANT_DIG, FLT_EPSILON / 2, FLT_TRUE_MIN, FLT_MAX, 0x1.ffffffp127),
            "f32: traits of float");
     tap_ok(has_traits(GM_DTYPE_F64, DBL_MANT_DIG, DBL_EPSILON / 2, DBL_TRUE_MIN, DBL_MAX, INFINITY),

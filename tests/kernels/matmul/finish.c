@@ -7,7 +7,7 @@
 
 enum { ROWS = 61, COLS = 1111, N = ROWS * COLS, GUARD = 3 };
 
-static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_F32, GM_DTYPE_F64, GM_DTYPE_I32};
+static const gm_dtype result_types[] = {GM_DTYPE_F16, GM_DTYPE_BF16, GM_DTYPE_F32, GM_DTYPE_F64, GM_DTYPE_I32};
 static const gm_dtype acc_types[] = {GM_DTYPE_F32, GM_DTYPE_F64, GM_DTYPE_I32};
 enum { RESULTS = sizeof result_types / sizeof result_types[0], ACCS = sizeof acc_types / sizeof acc_types[0] };
 
@@ -107,12 +107,15 @@ static void run(bench *b, finish *f, void *out)
 static int same_bits(gm_dtype type, const void *out, int64_t i, double value)
 {
     gm_f16 half = gm_round_gm_f16(value);
+    gm_bf16 brain = gm_round_gm_bf16(value);
     float single = (float)value;
     double whole = rint(value);
     int32_t integer = isnan(value) ? 0 : whole > INT32_MAX ? INT32_MAX : whole < INT32_MIN ? INT32_MIN : (int32_t)whole;
     switch (type) {
     case GM_DTYPE_F16:
         return memcmp((const gm_f16 *)out + i, &half, sizeof half) == 0;
+    case GM_DTYPE_BF16:
+        return memcmp((const gm_bf16 *)out + i, &brain, sizeof brain) == 0;
     case GM_DTYPE_F32:
         return memcmp((const float *)out + i, &single, sizeof single) == 0;
     case GM_DTYPE_I32:
@@ -181,33 +184,32 @@ static void test_absent(bench *b)
     free(out);
 }
 
-/* Both sides of every midpoint between two neighbouring halves, and the midpoint itself: both of its neighbours are
- * known. */
-static void test_half_rounding(bench *b)
+/* Both sides of every midpoint between two neighbouring numbers of 16 bits, and the midpoint itself: both of its
+ * neighbours are known. The last neighbour is infinity. */
+static void test_short_rounding(bench *b, gm_dtype type)
 {
-    enum { LAST = 0x7bff, COUNT = 6 * (LAST + 1) };
-    double *acc = host_memory(COUNT * sizeof *acc);
-    uint16_t *expected = host_memory(COUNT * sizeof *expected);
-    gm_f16 *out = host_memory(COUNT * sizeof *out);
+    const int infinity = (int)infinity_bits(type), count = 6 * infinity;
+    double *acc = host_memory((size_t)count * sizeof *acc);
+    uint16_t *expected = host_memory((size_t)count * sizeof *expected), *out = host_memory((size_t)count * sizeof *out);
     int64_t bad = 0;
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         int below = i / 6, side = i / 2 % 3, negative = i % 2;
-        double low = ldexp(below < 1024 ? below : 1024 + below % 1024, below < 1024 ? -24 : below / 1024 - 25);
-        double high = ldexp(below < 1023 ? below + 1 : 1024 + (below + 1) % 1024,
-                            below < 1023 ? -24 : (below + 1) / 1024 - 25);
+        double low = bits_value(type, (uint64_t)below), before = bits_value(type, (uint64_t)(below ? below - 1 : 1));
+        double high = below + 1 < infinity ? bits_value(type, (uint64_t)below + 1) : 2 * low - before;
         double middle = (low + high) / 2;
         double value = side == 0 ? nextafter(middle, 0) : side == 1 ? middle : nextafter(middle, INFINITY);
         int rounded = side == 0 ? below : side == 2 ? below + 1 : below + below % 2;
         acc[i] = negative ? -value : value;
         expected[i] = (uint16_t)(rounded | (negative ? 0x8000 : 0));
     }
-    finish f = {1, COUNT, acc, NULL, GM_DTYPE_F64, GM_DTYPE_F64, GM_DTYPE_F16, 0, 1, 0, {0, 0, 0}};
+    finish f = {1, count, acc, NULL, GM_DTYPE_F64, GM_DTYPE_F64, type, 0, 1, 0, {0, 0, 0}};
     run(b, &f, out);
-    for (int i = 0; i < COUNT; i++)
-        bad += out[i].bits != expected[i];
-    tap_ok(bad == 0, "%s finish rounds to f16 once, to nearest even: %lld wrong", b->ops->kind, (long long)bad);
-    tap_ok(f.count.overflow == 4 && f.count.inf == 0 && f.count.nan == 0, "%s finish counts what overflows f16",
-           b->ops->kind);
+    for (int i = 0; i < count; i++)
+        bad += out[i] != expected[i];
+    tap_ok(bad == 0, "%s finish rounds to %s once, to nearest even: %lld wrong", b->ops->kind, gm_dtype_name(type),
+           (long long)bad);
+    tap_ok(f.count.overflow == 4 && f.count.inf == 0 && f.count.nan == 0, "%s finish counts what overflows %s",
+           b->ops->kind, gm_dtype_name(type));
     free(acc);
     free(expected);
     free(out);
@@ -220,7 +222,7 @@ static void test_counts(bench *b)
         65520.0,       -65519.99,    0.0,       -0.0,    DBL_MIN,  5e-324, 2147483647.4,   2147483647.5,
         -2147483648.5, -2147483648.6};
     enum { VALUES = sizeof values / sizeof values[0], TIMES = 1000, COUNT = VALUES * TIMES };
-    static const uint64_t overflows[] = {10, 4, 0, 7};
+    static const uint64_t overflows[RESULTS] = {10, 5, 4, 0, 7};
     double *acc = host_memory(COUNT * sizeof *acc), *out = host_memory(COUNT * sizeof *out);
     for (int i = 0; i < COUNT; i++)
         acc[i] = values[i % VALUES];
@@ -254,7 +256,8 @@ static void test_finish(bench *b)
         test_values(b, (gm_dtype)type, 1);
     }
     test_absent(b);
-    test_half_rounding(b);
+    test_short_rounding(b, GM_DTYPE_F16);
+    test_short_rounding(b, GM_DTYPE_BF16);
     test_counts(b);
 }
 
