@@ -199,7 +199,7 @@ CASES = [
     ("precision tf32", 2, r"tf32.*not supported by this device of kind cpu; supported: fp64, fp32, exact", "matmul good.h5 --precision tf32 --device cpu"),
     ("precision bf16", 2, r"bf16.*not supported by this device of kind cpu; supported: fp64, fp32, exact", "matmul good.h5 --precision bf16 --device cpu"),
     ("precision fp16", 2, r"fp16.*not supported by this device of kind cpu; supported: fp64, fp32, exact", "matmul good.h5 --precision fp16 --device cpu"),
-    ("precision int8", 2, r"int8.*not supported by this device of kind cpu; supported: fp64, fp32, exact", "matmul good.h5 --precision int8 --device cpu"),
+    ("precision bf16", 2, r"bf16.*not supported by this device of kind cpu; supported: fp64, fp32, exact, int8", "matmul good.h5 --precision bf16 --device cpu"),
     ("kernel hopper", 2, r"--kernel hopper: this device of kind cpu has no such kernel for precision fp32; it has for: none", "matmul good.h5 --kernel hopper --device cpu --precision fp32"),
     ("kernel fast", 2, r"--kernel .fast.", "matmul good.h5 --kernel fast"),
     ("precision exact of f64 data", 2, r"exact.*f(loat)?64", "matmul good.h5 --precision exact"),

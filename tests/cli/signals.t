@@ -78,7 +78,7 @@ SLOW_SPACE = gm.fault("space:*:0:delay=60") if os.path.exists(gm.FAULT) and os.p
 PHASES = [
     ("the start", make_matrices, "matmul ab.h5 -o out.h5", (0.03, 0.06, 0.1, 0.15, 0.2), False),
     ("a product", make_endless, "matmul endless.h5 -o out.h5 --host-memory 200M", (0.6, 1.2), False),
-    ("packing", make_packed_stack, "normalize stack.h5 -o out.h5 --type f32 --deflate 9", (1, 2, 3), True),
+    ("packing", make_packed_stack, "normalize stack.h5 -o out.h5 --type f32 --deflate 9", (0.5, 1, 2), True),
     ("looking up chunks", make_chunks, "reduce chunks.h5", (0.5, 1.5), False),
     ("opening a FIFO", make_fifo, "info link.h5", (0.5,), True),
     ("opening a FIFO for a reduction", make_fifo, "reduce link.h5:/d", (0.5,), True),
