@@ -142,7 +142,7 @@ static void *multiply_by_parts(problem *p, int64_t i0, int64_t j0, int64_t m, in
     void *acc = lend(p->b, host, bytes);
     int64_t tile_count = 2 * p->product->wants_tiles;
     size_t tiles_bytes = (size_t)(tile_count * p->product->tile * p->product->tile) * size;
-    void *tiles_host = host_memory(tiles_bytes), *tiles = lend(p->b, tiles_host, tiles_bytes);
+    void *tiles = lend(p->b, NULL, tiles_bytes);
     void *work[2] = {work_for(p, m), work_for(p, n)}, *room = parts ? lend(p->b, NULL, (size_t)parts * bytes) : NULL;
     do {
         gm_product_call call = {
@@ -174,8 +174,7 @@ static void *multiply_by_parts(problem *p, int64_t i0, int64_t j0, int64_t m, in
         p->b->ops->free(p->b->device, work[i]);
     if (parts)
         reclaim(p->b, room, NULL, 0);
-    reclaim(p->b, tiles, tiles_host, tiles_bytes);
-    free(tiles_host);
+    reclaim(p->b, tiles, NULL, 0);
     reclaim(p->b, acc, host, bytes);
     return host;
 }
