@@ -234,11 +234,11 @@ static int run_int8(gm_queue *queue, const gm_product_call *call)
 }
 
 /* exact: float32 data widened to float64 panels make the float64 product. */
-#define PRODUCT(id, type, title, launcher, shortest, roundoff)                                              \
-    {                                                                                                       \
-        .precision = GM_PRECISION_##id, .family = GM_KERNEL_BLAS, .operand = GM_DTYPE_##type,               \
-        .accumulator = GM_DTYPE_##type, .tile = GM_CPU_TILE, .leaf = shortest, .wants_tiles = GM_CPU_TILES, \
-        .kernel = GM_BLAS title, .run = launcher, .error.addition = roundoff, .batches = 1                  \
+#define PRODUCT(id, type, title, launcher, shortest, roundoff)                                                    \
+    {                                                                                                             \
+        .precision = GM_PRECISION_##id, .family = GM_KERNEL_BLAS, .operand = GM_DTYPE_##type,                     \
+        .accumulator = GM_DTYPE_##type, .tile = GM_CPU_TILE, .leaf.least = shortest, .wants_tiles = GM_CPU_TILES, \
+        .kernel = GM_BLAS title, .run = launcher, .error.addition = roundoff, .batches = 1                        \
     }
 static const gm_product products[] = {PRODUCT(FP64, F64, "-dgemm", run_fp64, 2048, 0x1p-53),
                                       PRODUCT(FP32, F32, "-sgemm", run_fp32, 128, 0x1p-24),
@@ -248,7 +248,7 @@ static const gm_product products[] = {PRODUCT(FP64, F64, "-dgemm", run_fp64, 204
                                        .operand = GM_DTYPE_I8,
                                        .accumulator = GM_DTYPE_I32,
                                        .tile = GM_CPU_TILE,
-                                       .leaf = 8192,
+                                       .leaf = {8192},
                                        .wants_tiles = GM_CPU_TILES_INT8,
                                        .kernel = GM_BLAS "-sgemm",
                                        .run = run_int8,

@@ -201,32 +201,30 @@ int gm_sum_all(int64_t *value)
     return status;
 }
 
-int gm_sum_counts_all(uint64_t *counts, size_t count)
+/* Sums of `count` elements of `size` bytes, in calls of part_bytes at most. mine: MPI_IN_PLACE, or as many elements. */
+static int sum_parts_all(const void *mine, void *sums, size_t count, size_t size, MPI_Datatype type)
 {
-    const size_t most = part_bytes / sizeof *counts;
+    const size_t most = part_bytes / size;
     MPI_Request request;
     int status = GM_OK;
     for (size_t at = 0; at < count && !status; at += most) {
         int part = (int)(count - at < most ? count - at : most);
+        const void *from = mine == MPI_IN_PLACE ? mine : (const char *)mine + at * size;
         status = gm_mpi_wait(
-            MPI_Iallreduce(MPI_IN_PLACE, counts + at, part, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD, &request), &request,
+            MPI_Iallreduce(from, (char *)sums + at * size, part, type, MPI_SUM, MPI_COMM_WORLD, &request), &request,
             "MPI_Iallreduce");
     }
     return status;
 }
 
+int gm_sum_counts_all(uint64_t *counts, size_t count)
+{
+    return sum_parts_all(MPI_IN_PLACE, counts, count, sizeof *counts, MPI_UINT64_T);
+}
+
 int gm_sum_floats_all(const double *values, double *sums, size_t count)
 {
-    const size_t most = part_bytes / sizeof *values;
-    MPI_Request request;
-    int status = GM_OK;
-    for (size_t at = 0; at < count && !status; at += most) {
-        int part = (int)(count - at < most ? count - at : most);
-        status = gm_mpi_wait(
-            MPI_Iallreduce(values + at, sums + at, part, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request), &request,
-            "MPI_Iallreduce");
-    }
-    return status;
+    return sum_parts_all(values, sums, count, sizeof *values, MPI_DOUBLE);
 }
 
 int gm_peers_all(const gm_ranks *ranks, const char *key, int *count, int *index)

@@ -15,6 +15,7 @@
 #ifndef GM_KERNELS_MATMUL_CALLS_H
 #define GM_KERNELS_MATMUL_CALLS_H
 
+#include "base/tiling.h"
 #include "base/types/kernel.h"
 #include "base/types/precision.h"
 #include "kernels/kernels.h"
@@ -73,10 +74,9 @@ typedef struct gm_product {
     gm_dtype operand;     /* type of the panels of A and B on this kind of device */
     gm_dtype accumulator; /* type of acc */
     int64_t tile;         /* the largest tile: bits of C may depend on how it is cut into tiles */
-    int64_t leaf;         /* the shortest leaf, in k */
-    int64_t short_leaf;   /* the shortest one where C has few tiles; 0: leaf */
-    int wants_tiles;      /* those of call.tiles that a thread needs; 0: run uses none */
-    const char *kernel;   /* its name, for the report */
+    gm_leaf_kind leaf;
+    int wants_tiles;    /* those of call.tiles that a thread needs; 0: run uses none */
+    const char *kernel; /* its name, for the report */
     int (*run)(gm_queue *queue, const gm_product_call *call);
     gm_sum_error error;
     double largest;     /* operands above become infinite; 0: none does */
@@ -100,7 +100,7 @@ typedef struct gm_product_query {
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query);
 
 /* Leaves of an m x n product, of so many, that are computed side by side to have work for all multiprocessors of the
- * device, by a product that `batches`. Below 2: one after the other, as on processors (0 multiprocessors). */
+ * device, by a product that `batches`. 0: one after the other, as on processors (0 multiprocessors). */
 int64_t gm_product_parts(int64_t m, int64_t n, int64_t leaves, int64_t multiprocessors);
 
 /* The type of a panel of some data: that of the product's operands, and of 8-bit integers that of the data. */

@@ -41,7 +41,8 @@ int64_t gm_product_parts(int64_t m, int64_t n, int64_t leaves, int64_t multiproc
 {
     enum { SIDE = 64, EACH = 8 }; /* rows and columns of C that a warp makes, or two; those of a multiprocessor */
     int64_t blocks = gm_max(gm_mul_sat(gm_ceil_div(m, SIDE), gm_ceil_div(n, SIDE)), 1);
-    return gm_min(gm_min(leaves, EACH * multiprocessors / blocks), GM_BATCH_MOST);
+    int64_t parts = gm_min(gm_min(leaves, EACH * multiprocessors / blocks), GM_BATCH_MOST);
+    return parts > 1 ? parts : 0;
 }
 
 gm_dtype gm_panel_type(gm_dtype operand, gm_dtype data)

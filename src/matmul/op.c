@@ -59,7 +59,7 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .file_bytes_c = (int64_t)gm_dtype_size(c->result),
         .shared = c->shared,
         .max_tile = product->tile,
-        .leaf = {product->leaf, product->short_leaf},
+        .leaf = product->leaf,
         .batches = product->batches,
         .wants_tiles = product->wants_tiles,
         .work = product->work,

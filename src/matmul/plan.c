@@ -108,9 +108,8 @@ static int64_t work_bytes(const gm_matmul_plan *plan, int64_t depth)
 int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     const gm_matmul_problem *p = &plan->problem;
-    int64_t parts = gm_product_parts(plan->block_rows, plan->block_cols, gm_matmul_plan_panel_leaves(plan, part),
-                                     p->multiprocessors);
-    return p->batches && parts > 1 ? parts : 0;
+    int64_t leaves = gm_matmul_plan_panel_leaves(plan, part);
+    return p->batches ? gm_product_parts(plan->block_rows, plan->block_cols, leaves, p->multiprocessors) : 0;
 }
 
 /* Bytes of device memory without the ring. */

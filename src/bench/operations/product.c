@@ -21,8 +21,7 @@ static int64_t matrix_bytes(int64_t rows, int64_t cols, gm_dtype type)
 
 static int64_t leaf_of(const gm_bench_product *p)
 {
-    const gm_leaf_kind kind = {p->product->leaf, p->product->short_leaf};
-    return gm_tiling_leaf(&kind, p->shape.m, p->shape.n, p->shape.k);
+    return gm_tiling_leaf(&p->product->leaf, p->shape.m, p->shape.n, p->shape.k);
 }
 
 /* Bytes of the work space of A (0) or B (1). */
@@ -37,8 +36,8 @@ static int64_t parts_of(const gm_bench_product *p)
 {
     const gm_bench *bench = p->bench;
     int64_t multiprocessors = bench->ops->unified ? 0 : bench->job->info.multiprocessors;
-    int64_t parts = gm_product_parts(p->room, p->shape.n, gm_ceil_div(p->shape.k, leaf_of(p)), multiprocessors);
-    return p->product->batches && parts > 1 ? parts : 0;
+    int64_t leaves = gm_ceil_div(p->shape.k, leaf_of(p));
+    return p->product->batches ? gm_product_parts(p->room, p->shape.n, leaves, multiprocessors) : 0;
 }
 
 int64_t gm_product_bytes(const gm_bench_product *p)
