@@ -265,7 +265,7 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
         if (!fits && c->precision == GM_PRECISION_EXACT)
             return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s",
                            gm_dataset_title(&c->operand[i], title), gm_dtype_name(c->operand[i].type));
-        if (!fits && how->operand != GM_DTYPE_F64)
+        if (!fits && how->operand != GM_DTYPE_F64 && gm_dtype_get_kind(how->operand) == GM_FLOAT)
             gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[place_of(c, i)],
                     gm_dtype_name(c->operand[i].type), how->bits, how->name);
         if (fits && c->precision == GM_PRECISION_FP16 &&

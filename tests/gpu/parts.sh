@@ -120,14 +120,23 @@ compare() {
     run_program compare "$scratch/$1.h5" "$scratch/$2.h5" --tolerance "$3"
 }
 
+# Type of the matrices for a precision.
+declare -A types=([fp64]=f64 [int8]=i8)
+type_of() {
+    echo "${types[$1]:-f32}"
+}
+
 # The precisions in which the device multiplies, of all that the program names in its message.
 find_precisions() {
-    local name said
-    [ -e "$scratch/tiny.h5" ] || run_program gen matrices "$scratch/tiny.h5" --size 512 --type f32 --no-sync || return
-    said=$(gpumem-run matmul "$scratch/tiny.h5" --precision '?' --plan 2>&1)
+    local name said file
+    for name in f32 "${types[@]}"; do
+        [ -e "$scratch/tiny-$name.h5" ] || run_program gen matrices "$scratch/tiny-$name.h5" --size 512 --type "$name" --no-sync || return
+    done
+    said=$(gpumem-run matmul "$scratch/tiny-f32.h5" --precision '?' --plan 2>&1)
     [[ $said =~ expected\ one\ of\ (.*)\ \(rank ]] || { echo "$said"; return 1; }
     for name in ${BASH_REMATCH[1]//,/}; do
-        if said=$(run_program matmul "$scratch/tiny.h5" -o "$scratch/tiny.out.h5" --precision "$name" --device "$device" --plan 2>&1); then
+        file=$scratch/tiny-$(type_of "$name").h5
+        if said=$(run_program matmul "$file" -o "$scratch/tiny.out.h5" --precision "$name" --device "$device" --plan 2>&1); then
             echo "$name"
         elif [[ $said != *'not supported by this device'* ]]; then
             echo "$said"
@@ -159,9 +168,11 @@ sanitize() {
 }
 
 part_sanitizer() {
-    local tool test precision precisions
+    local tool test precision precisions type
     export GPUMEM_TEST_DEVICE=cuda GPUMEM_TEST_EVERY=5 # the suite runs all of them
-    run_program gen matrices "$scratch/odd.h5" --rows 301 --inner 1157 --columns 450 || return
+    for type in f32 "${types[@]}"; do
+        run_program gen matrices "$scratch/odd-$type.h5" --rows 301 --inner 1157 --columns 450 --type "$type" || return
+    done
     precisions=$(find_precisions) || { echo "$precisions" >&2; return 1; }
     for tool in memcheck racecheck; do
         for test in "${tests[@]}"; do
@@ -170,8 +181,8 @@ part_sanitizer() {
             sanitize $tool "${test##*/}" "$pack/$test"
         done
         for precision in $precisions; do
-            sanitize $tool "matmul-$precision" "$pack/src/gpumem-run" matmul "$scratch/odd.h5" --precision "$precision" --device cuda \
-                -o "$scratch/odd-$tool-$precision.h5" -q
+            sanitize $tool "matmul-$precision" "$pack/src/gpumem-run" matmul "$scratch/odd-$(type_of "$precision").h5" --precision "$precision" \
+                --device cuda -o "$scratch/odd-$tool-$precision.h5" -q
         done
     done
     wait
@@ -228,7 +239,7 @@ same_elements() {
 }
 
 # Of elements of positive data: what the order of sums makes of them, or the rounding of C (exact), or those of both operands.
-declare -A tolerances=([fp32]=1e-5 [exact]=1.2e-7 [fp64]=1e-13 [tf32]=1e-3 [fp16]=1e-3 [bf16]=8e-3)
+declare -A tolerances=([fp32]=1e-5 [exact]=1.2e-7 [fp64]=1e-13 [tf32]=1e-3 [fp16]=1e-3 [bf16]=8e-3 [int8]=0)
 
 # The other kind of device: the same precision, if the processor has it, or float32.
 against_cpu() {
@@ -248,8 +259,8 @@ matrices() {
 }
 
 products_of() {
-    local precision=$1 type=f32
-    [ "$precision" != fp64 ] || type=f64
+    local precision=$1 type
+    type=$(type_of "$precision")
     matrices "$n_cpu" $type
     against_cpu "$precision" "$scratch/$n_cpu-$type.h5"
     matrices "$n" $type
