@@ -32,6 +32,7 @@ typedef struct gm_rival_product {
     size_t operand_bytes; /* of an element of its operands; fewer than those of the data: they must be rounded before */
     gm_dtype result;      /* type of C */
     int may_transpose;    /* it may be faster with transpose_b, or need it */
+    int k_multiple;       /* of other k it reads beyond: it wants zeros there, and a k of this multiple; 0: of none */
 } gm_rival_product;
 
 /* dst = the data, rounded to the operands of a precision, to the nearest. Both [rows][ld]. */

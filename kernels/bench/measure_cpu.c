@@ -63,8 +63,8 @@ static const char *cpu_rival(gm_device *device, const char **absence)
 /* BLAS has float32 and float64, and no integers. */
 static const gm_rival_product *cpu_rival_of(gm_precision precision)
 {
-    static const gm_rival_product fp32 = {GM_PRECISION_FP32, sizeof(float), GM_DTYPE_F32, 0},
-                                  fp64 = {GM_PRECISION_FP64, sizeof(double), GM_DTYPE_F64, 0};
+    static const gm_rival_product fp32 = {GM_PRECISION_FP32, sizeof(float), GM_DTYPE_F32, 0, 0},
+                                  fp64 = {GM_PRECISION_FP64, sizeof(double), GM_DTYPE_F64, 0, 0};
     gm_dtype operand = gm_precision_get(precision)->operand;
     return operand == GM_DTYPE_F64 ? &fp64 : operand == GM_DTYPE_F32 ? &fp32 : NULL;
 }

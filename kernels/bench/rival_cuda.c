@@ -116,13 +116,15 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[GM_PRECISIONS] = {
-    [GM_PRECISION_FP64] = {{GM_PRECISION_FP64, 8, GM_DTYPE_F64, 0}, R_64F, R_64F, COMPUTE_64F, DEFAULT_MATH},
-    [GM_PRECISION_FP32] = {{GM_PRECISION_FP32, 4, GM_DTYPE_F32, 0}, R_32F, R_32F, COMPUTE_32F, PEDANTIC_MATH},
-    [GM_PRECISION_TF32] = {{GM_PRECISION_TF32, 4, GM_DTYPE_F32, 0}, R_32F, R_32F, COMPUTE_32F_FAST_TF32, DEFAULT_MATH},
-    [GM_PRECISION_BF16] = {{GM_PRECISION_BF16, 2, GM_DTYPE_F32, 0}, R_16BF, R_32F, COMPUTE_32F, DEFAULT_MATH},
-    [GM_PRECISION_FP16] = {{GM_PRECISION_FP16, 2, GM_DTYPE_F32, 0}, R_16F, R_32F, COMPUTE_32F, DEFAULT_MATH},
-    /* some versions multiply integers on tensor cores, or at all, only where B is transposed */
-    [GM_PRECISION_INT8] = {{GM_PRECISION_INT8, 1, GM_DTYPE_I32, 1}, R_8I, R_32I, COMPUTE_32I, DEFAULT_MATH},
+    [GM_PRECISION_FP64] = {{GM_PRECISION_FP64, 8, GM_DTYPE_F64, 0, 0}, R_64F, R_64F, COMPUTE_64F, DEFAULT_MATH},
+    [GM_PRECISION_FP32] = {{GM_PRECISION_FP32, 4, GM_DTYPE_F32, 0, 0}, R_32F, R_32F, COMPUTE_32F, PEDANTIC_MATH},
+    [GM_PRECISION_TF32] =
+        {{GM_PRECISION_TF32, 4, GM_DTYPE_F32, 0, 0}, R_32F, R_32F, COMPUTE_32F_FAST_TF32, DEFAULT_MATH},
+    [GM_PRECISION_BF16] = {{GM_PRECISION_BF16, 2, GM_DTYPE_F32, 0, 0}, R_16BF, R_32F, COMPUTE_32F, DEFAULT_MATH},
+    [GM_PRECISION_FP16] = {{GM_PRECISION_FP16, 2, GM_DTYPE_F32, 0, 0}, R_16F, R_32F, COMPUTE_32F, DEFAULT_MATH},
+    /* Some versions multiply integers on tensor cores, or at all, only where B is transposed. They take words of four
+     * integers along k: where k ends within a word, 13.1 adds products of the elements beyond. */
+    [GM_PRECISION_INT8] = {{GM_PRECISION_INT8, 1, GM_DTYPE_I32, 1, 4}, R_8I, R_32I, COMPUTE_32I, DEFAULT_MATH},
 };
 
 /* A user who wants the exact product has float32 as the nearest. */

@@ -136,12 +136,15 @@ int gm_rival_find_calls(gm_bench_rival *r)
     r->count = 0;
     for (int turned = 0; r->kind && turned <= (r->turned != NULL) && !status; turned++) {
         int refused = 0;
+        int64_t k = r->kind->k_multiple ? gm_round_up(p->shape.k, r->kind->k_multiple) : p->shape.k;
+        if (k > p->shape.k && !turned) /* B has no rows of zeros below */
+            continue;
         gm_gemm_call call = {.type = p->type,
                              .precision = r->kind->precision,
                              .transpose_b = turned,
                              .m = p->rows,
                              .n = p->shape.n,
-                             .k = p->shape.k,
+                             .k = k,
                              .a = r->a,
                              .lda = ld(p, p->shape.k),
                              .b = turned ? r->turned : r->b,

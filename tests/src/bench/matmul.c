@@ -209,8 +209,8 @@ static const gm_product *list_products(gm_device *device, int index)
 
 static const gm_rival_product *rival_of(gm_precision precision)
 {
-    static const gm_rival_product bf16 = {GM_PRECISION_BF16, 2, GM_DTYPE_F32, 0},
-                                  int8 = {GM_PRECISION_INT8, 1, GM_DTYPE_I32, 1};
+    static const gm_rival_product bf16 = {GM_PRECISION_BF16, 2, GM_DTYPE_F32, 0, 0},
+                                  int8 = {GM_PRECISION_INT8, 1, GM_DTYPE_I32, 1, 4};
     return precision == GM_PRECISION_BF16   ? &bf16
            : precision == GM_PRECISION_INT8 ? &int8
                                             : gm_device_cpu.measure->rival_of(precision);
@@ -242,6 +242,8 @@ static int rival_product(gm_queue *queue, const gm_gemm_call *c, int *refused)
         *refused = 1;
         return GM_OK;
     }
+    if (c->precision == GM_PRECISION_INT8 && c->k % 4 != 0)
+        return gm_fail(GM_EINTERNAL, "a k of %lld", (long long)c->k);
     calls++;
     turned += c->transpose_b && c->lda % 4 == 0 && c->ldb % 4 == 0;
     for (int64_t i = 0; i < c->m; i++)
