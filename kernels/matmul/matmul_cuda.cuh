@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/matmul/calls.h"
+#include "kernels/matmul/parts_cuda.cuh"
 
 /* A call as the kernels get it. They have it in registers and constants as long as it has 128 bytes or less; of a
  * longer parameter the compiler keeps a copy in local memory, and spills. */
@@ -60,11 +61,6 @@ static __device__ __forceinline__ void copy_wait(void)
 static __device__ __forceinline__ int clamp(int64_t x, int high)
 {
     return x < 0 ? 0 : x > high ? high : (int)x;
-}
-
-static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
 }
 
 /* The tile of this block, as its first row and column: down a band of tile rows, then to the next column. */
@@ -152,23 +148,6 @@ static kernel_call kernel_call_of(const gm_product_call *call)
     return k;
 }
 
-/* acc = (accumulate ? acc : 0) + part_0 + part_1 + ..., each addition rounded: as a kernel folds leaf after leaf. */
-static const int64_t FOLD_THREADS = 256, FOLD_BLOCKS = 4096;
-template <typename ACC>
-static __global__ void __launch_bounds__(FOLD_THREADS) fold_parts(const kernel_call call, const ACC *parts, int count)
-{
-    int64_t all = call.m * call.n;
-    for (int64_t at = (int64_t)blockIdx.x * FOLD_THREADS + threadIdx.x; at < all;
-         at += (int64_t)gridDim.x * FOLD_THREADS) {
-        int64_t element = at / call.n * call.ldacc + at % call.n;
-        ACC *acc = (ACC *)call.acc + element, sum = call.accumulate ? *acc + parts[element] : parts[element];
-#pragma unroll 8
-        for (int i = 1; i < count; i++)
-            sum += parts[i * call.next_acc + element];
-        *acc = sum;
-    }
-}
-
 /* A product on tiles of tile_m x tile_n with shared bytes of shared memory, by one of eight kernels,
  * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. */
 typedef void product_kernel(const kernel_call call);
@@ -197,7 +176,7 @@ struct product_launch {
     cudaError_t fold(cudaStream_t stream, const gm_product_call *call, int64_t first, int64_t count) const
     {
         int64_t begin = first * call->leaf, left = call->k - begin;
-        kernel_call k = kernel_call_of(call), sum = k;
+        kernel_call k = kernel_call_of(call);
         k.next_a = call->transpose_a ? call->leaf * call->lda : call->leaf;
         k.next_b = call->transpose_b ? call->leaf : call->leaf * call->ldb;
         k.a = (const T *)call->a + first * k.next_a;
@@ -205,18 +184,14 @@ struct product_launch {
         k.k = call->leaf;
         k.last_k = left < count * call->leaf ? left - (count - 1) * call->leaf : call->leaf;
         k.acc = call->parts;
-        k.next_acc = sum.next_acc = call->m * call->ldacc;
+        k.next_acc = call->m * call->ldacc;
         k.accumulate = 0;
-        sum.accumulate = call->accumulate || first > 0;
         if (count == 1)
             k.k = k.last_k;
         cudaError_t error = launch(stream, call, k, count);
         if (error != cudaSuccess)
             return error;
-        int64_t blocks = divide_up(call->m * call->n, FOLD_THREADS);
-        fold_parts<ACC><<<(unsigned)(blocks < FOLD_BLOCKS ? blocks : FOLD_BLOCKS), FOLD_THREADS, 0, stream>>>(
-            sum, (const ACC *)call->parts, (int)count);
-        return cudaGetLastError();
+        return fold_parts<ACC>(stream, call, count, call->accumulate || first > 0);
     }
 
     int run(gm_cuda_stream stream, const gm_product_call *call) const

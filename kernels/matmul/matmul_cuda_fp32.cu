@@ -2,10 +2,11 @@
  * ordinary lane.
  *
  * A warp makes 64 x 64 of C, a thread 8 x 16 in registers. A block of 4 warps makes a tile of 128 x 128; two blocks on
- * a multiprocessor fill each other's gaps. Where such tiles would lie outside C for a good part, as in thin and in
- * small products, a block is one warp: the bits are the same. The panels come through a ring of stages of 8 k in shared
- * memory by asynchronous copies, and lie there by rows of k: 16-byte copies where memory has that order too, else
- * 4-byte copies that transpose on the way. The fragments of the next k are loaded while the last ones are multiplied.
+ * a multiprocessor fill each other's gaps. Where such tiles would lie outside C for a good part, as in thin products, a
+ * block is one warp; where even these are few, it is four warps of 32 x 32: the bits are the same. The panels come
+ * through a ring of stages of 8 k in shared memory by asynchronous copies, and lie there by rows of k: 16-byte copies
+ * where memory has that order too, else 4-byte copies that transpose on the way. The fragments of the next k are loaded
+ * while the last ones are multiplied.
  *
  * The sum over k of a leaf goes in order, so all four transpositions give the same bits.
  *
@@ -18,23 +19,21 @@
 enum {
     LANES_M = 8,
     LANES_N = 4, /* of a warp */
-    TM = 8,
-    TN = 16, /* elements of a thread, by groups of 4 that lie 4 LANES apart */
-    WARP_M = TM * LANES_M,
-    WARP_N = TN * LANES_N,
     DEPTH = 8,
     STAGES = 5
 };
 
-static_assert(WARP_M == WARP_N, "a tile is square");
-
-/* A block of WARPS x WARPS warps. */
-template <int WARPS>
+/* A block of WARPS x WARPS warps, each of which makes SIDE x SIDE of C. */
+template <int WARPS_, int SIDE_>
 struct block_shape {
     enum {
+        WARPS = WARPS_,
+        SIDE = SIDE_,
+        TM = SIDE / LANES_M,
+        TN = SIDE / LANES_N, /* elements of a thread, by groups of 4 that lie 4 LANES apart */
         THREADS = 32 * WARPS * WARPS,
         BLOCKS = 8 / (WARPS * WARPS), /* on a multiprocessor */
-        TILE = WARP_M * WARPS,
+        TILE = SIDE * WARPS,
         ROW = TILE + 4, /* floats; the 4 keep transposing copies free of bank conflicts */
         PANEL = DEPTH * ROW,
         STAGE = 2 * PANEL,
@@ -43,12 +42,12 @@ struct block_shape {
 };
 
 /* A thread's part of the copy of a panel, TILE rows of A or columns of B. "k-major": k runs fastest in memory. */
-template <int WARPS, bool K_MAJOR>
+template <class SHAPE, bool K_MAJOR>
 struct writer {
     enum {
-        THREADS = block_shape<WARPS>::THREADS,
-        TILE = block_shape<WARPS>::TILE,
-        ROW = block_shape<WARPS>::ROW,
+        THREADS = SHAPE::THREADS,
+        TILE = SHAPE::TILE,
+        ROW = SHAPE::ROW,
         SPAN = K_MAJOR ? THREADS / DEPTH : THREADS / (TILE / 4), /* of a pass, across the rows of memory */
         PASSES = K_MAJOR ? TILE / SPAN : DEPTH / SPAN
     };
@@ -100,6 +99,7 @@ static __device__ __forceinline__ void load(float (&out)[COUNT], const float *fr
 }
 
 /* The outer product of one k. */
+template <int TM, int TN>
 static __device__ __forceinline__ void multiply(float (&acc)[TM][TN], const float (&x)[TM], const float (&y)[TN])
 {
 #pragma unroll
@@ -112,10 +112,11 @@ static __device__ __forceinline__ void multiply(float (&acc)[TM][TN], const floa
 }
 
 /* Folds this thread's elements into C, from row and col on. */
-template <bool BATCH>
+template <bool BATCH, int TM, int TN>
 static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row, int64_t col, bool add,
                                             const float (&acc)[TM][TN])
 {
+    enum { WARP_M = TM * LANES_M, WARP_N = TN * LANES_N };
     enum { STRIDE = 4 * LANES_N, FOLD_ROWS = 2 }; /* rows at a time */
     float *c = acc_of<BATCH, float>(call) + row * call.ldacc + col;
     int64_t ld = call.ldacc;
@@ -145,26 +146,29 @@ static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row
 
 /* Computes the tile at tile_row, tile_col; a warp folds its part if `folds`. Without EDGE it lies within C, and k is a
  * positive multiple of DEPTH. */
-template <int WARPS, bool BATCH, bool A_K, bool B_K, bool EDGE>
+template <class SHAPE, bool BATCH, bool A_K, bool B_K, bool EDGE>
 static __device__ __forceinline__ void make_tile(const kernel_call &call, float *stages, int64_t tile_row,
                                                  int64_t tile_col, bool folds)
 {
     enum {
-        ROW = block_shape<WARPS>::ROW,
-        PANEL = block_shape<WARPS>::PANEL,
-        STAGE = block_shape<WARPS>::STAGE,
-        RING = block_shape<WARPS>::RING
+        WARPS = SHAPE::WARPS,
+        TM = SHAPE::TM,
+        TN = SHAPE::TN,
+        ROW = SHAPE::ROW,
+        PANEL = SHAPE::PANEL,
+        STAGE = SHAPE::STAGE,
+        RING = SHAPE::RING
     };
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    int row = warp / WARPS * WARP_M + lane / 2 % LANES_M * 4;
-    int col = warp % WARPS * WARP_N + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
+    int row = warp / WARPS * SHAPE::SIDE + lane / 2 % LANES_M * 4;
+    int col = warp % WARPS * SHAPE::SIDE + (lane / (2 * LANES_M) * 2 + lane % 2) * 4;
     int64_t length = k_of<BATCH>(call);
     int whole = (int)(length / DEPTH), tail = (int)(length % DEPTH), steps = whole + (tail > 0);
     int leaf = (int)(call.leaf / DEPTH);
     int step = 0, copied = 0, filled = 0,
         used = 0; /* stages multiplied and started; positions in the ring, in floats */
-    writer<WARPS, A_K> a;
-    writer<WARPS, B_K> b;
+    writer<SHAPE, A_K> a;
+    writer<SHAPE, B_K> b;
     float x[2][TM], y[2][TN];
     bool add = call.accumulate;
 
@@ -216,31 +220,31 @@ static __device__ __forceinline__ void make_tile(const kernel_call &call, float 
     } while (step < steps);
 }
 
-template <int WARPS, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+template <class SHAPE, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __device__ __forceinline__ void make_any_tile(const kernel_call &call, float *stages, int64_t row, int64_t col,
                                                      bool folds)
 {
-    enum { TILE = block_shape<WARPS>::TILE };
+    enum { TILE = SHAPE::TILE };
     if (row + TILE <= call.m && col + TILE <= call.n && k_of<BATCH>(call) > 0 && k_of<BATCH>(call) % DEPTH == 0)
-        make_tile<WARPS, BATCH, !TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
+        make_tile<SHAPE, BATCH, !TRANSPOSE_A, TRANSPOSE_B, false>(call, stages, row, col, folds);
     else
-        make_tile<WARPS, BATCH, !TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
+        make_tile<SHAPE, BATCH, !TRANSPOSE_A, TRANSPOSE_B, true>(call, stages, row, col, folds);
 }
 
-template <int WARPS, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(block_shape<WARPS>::THREADS, block_shape<WARPS>::BLOCKS)
+template <int WARPS, int SIDE, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(block_shape<WARPS, SIDE>::THREADS, block_shape<WARPS, SIDE>::BLOCKS)
     multiply_matrices(const kernel_call call)
 {
+    typedef block_shape<WARPS, SIDE> shape;
     extern __shared__ __align__(16) float stages[];
     int64_t row, col;
 
-    find_tile(call.m, call.n, block_shape<WARPS>::TILE, block_shape<WARPS>::TILE, &row, &col);
-    make_any_tile<WARPS, BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
+    find_tile(call.m, call.n, shape::TILE, shape::TILE, &row, &col);
+    make_any_tile<shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }
 
 /* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. */
-enum { UNIT_WARPS = 2 };
-typedef block_shape<UNIT_WARPS> units_shape;
+typedef block_shape<2, GM_SPLIT_GROUP> units_shape;
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOCKS)
     multiply_units(const kernel_call call, units_of units)
@@ -249,26 +253,27 @@ static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOC
     int warp = (int)threadIdx.x / 32;
     int64_t row, col;
 
-    static_assert(WARP_M == GM_SPLIT_GROUP && WARP_N == GM_SPLIT_GROUP, "a warp makes a unit");
     if (!are_there(&units))
         return;
     find_tile(call.m, call.n, units_shape::TILE, units_shape::TILE, &row, &col);
     if (!has_units(units, row, units_shape::TILE, col, units_shape::TILE))
         return;
-    make_any_tile<UNIT_WARPS, false, TRANSPOSE_A, TRANSPOSE_B>(
+    make_any_tile<units_shape, false, TRANSPOSE_A, TRANSPOSE_B>(
         call, stages, row, col,
-        units_wanted(units, row + warp / UNIT_WARPS * WARP_M, col + warp % UNIT_WARPS * WARP_N, WARP_N) & 1);
+        units_wanted(units, row + warp / units_shape::WARPS * units_shape::SIDE,
+                     col + warp % units_shape::WARPS * units_shape::SIDE, units_shape::SIDE) &
+            1);
 }
 
-template <int WARPS>
+template <int WARPS, int SIDE>
 static int launch(gm_cuda_stream stream, const gm_product_call *call)
 {
-    typedef block_shape<WARPS> shape;
+    typedef block_shape<WARPS, SIDE> shape;
     static const product_launch<float, float> product = {
-        {{{multiply_matrices<WARPS, false, false, false>, multiply_matrices<WARPS, false, false, true>},
-          {multiply_matrices<WARPS, false, true, false>, multiply_matrices<WARPS, false, true, true>}},
-         {{multiply_matrices<WARPS, true, false, false>, multiply_matrices<WARPS, true, false, true>},
-          {multiply_matrices<WARPS, true, true, false>, multiply_matrices<WARPS, true, true, true>}}},
+        {{{multiply_matrices<WARPS, SIDE, false, false, false>, multiply_matrices<WARPS, SIDE, false, false, true>},
+          {multiply_matrices<WARPS, SIDE, false, true, false>, multiply_matrices<WARPS, SIDE, false, true, true>}},
+         {{multiply_matrices<WARPS, SIDE, true, false, false>, multiply_matrices<WARPS, SIDE, true, false, true>},
+          {multiply_matrices<WARPS, SIDE, true, true, false>, multiply_matrices<WARPS, SIDE, true, true, true>}}},
         shape::TILE,
         shape::TILE,
         shape::THREADS,
@@ -277,12 +282,22 @@ static int launch(gm_cuda_stream stream, const gm_product_call *call)
     return product.run(stream, call);
 }
 
+/* Warps of 64 x 64 in a launch with blocks of `warps` x `warps` of them. */
+static int64_t count_warps(const gm_product_call *call, int64_t warps)
+{
+    const int64_t side = 64 * warps, leaves = divide_up(call->k, call->leaf);
+    int64_t beside = call->batch > 1 ? call->batch : leaves < call->part_count ? leaves : call->part_count;
+    return divide_up(call->m, side) * divide_up(call->n, side) * warps * warps * (beside > 1 ? beside : 1);
+}
+
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
 {
-    int64_t large = 2 * divide_up(call->m, 2 * WARP_M) * 2 * divide_up(call->n, 2 * WARP_N); /* warps */
-    int64_t small = divide_up(call->m, WARP_M) * divide_up(call->n, WARP_N);
+    const int64_t few = 528; /* one for each scheduler of a large device */
+    int64_t large = count_warps(call, 2), small = count_warps(call, 1);
 
-    return large > small + small / 4 ? launch<1>(stream, call) : launch<2>(stream, call);
+    return small <= few                ? launch<2, 32>(stream, call)
+           : large > small + small / 4 ? launch<1, 64>(stream, call)
+                                       : launch<2, 64>(stream, call);
 }
 
 int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units)

@@ -2,7 +2,8 @@
  * operands.
  *
  * A warp makes 64 x 32 of C in registers, a block 128 x 128 (float64: the larger tile moves fewer bytes, and power is
- * what limits this product) or 128 x 64 (float32: two blocks on a multiprocessor fill each other's gaps). The panels
+ * what limits this product) or 128 x 64 (float32: two blocks on a multiprocessor fill each other's gaps); or half of
+ * these rows, where the others would lie outside C for a good part: the bits are the same. The panels
  * come through a ring of stages in shared memory by asynchronous copies of 16 bytes; a stage is 128 bytes of k: 16
  * float64 or 32 float32. Float32 turns into float64 between shared memory and the tensor cores. The next fragments are
  * loaded while the last ones are multiplied.
@@ -14,13 +15,11 @@
 #include "kernels/matmul/matmul_cuda.cuh"
 
 enum {
-    WARPS_M = 2,
     WARP_M = 64,
     WARP_N = 32,
     FRAGS_M = WARP_M / 16,
     FRAGS_N = WARP_N / 8, /* accumulators of the instruction, 16 x 8 */
-    STAGES = 3,
-    TILE_M = WARPS_M * WARP_M
+    STAGES = 3
 };
 
 /* Rows that are folded at a time: as many as the registers allow, so that the latencies of their loads overlap. */
@@ -30,10 +29,11 @@ enum { FOLD_ROWS = 4 };
 enum { FOLD_ROWS = 2 };
 #endif
 
-/* Properties that depend on the type of the operands. */
-template <typename T>
+/* Properties that depend on the type of the operands, and on the warps of a block below each other. */
+template <typename T, int WARPS_M>
 struct shape {
     enum {
+        TILE_M = WARPS_M * WARP_M,
         WARPS_N = sizeof(T) == 8 ? 4 : 2,
         TILE_N = WARPS_N * WARP_N,
         THREADS = 32 * WARPS_M * WARPS_N,
@@ -56,9 +56,9 @@ static __device__ __forceinline__ int swizzle(int r)
 }
 
 /* A thread's part of the copy of a panel, ROWS rows of A or columns of B: one chunk in each pass. */
-template <typename T, bool K_MAJOR, int ROWS>
+template <typename T, int WARPS_M, bool K_MAJOR, int ROWS>
 struct writer {
-    typedef shape<T> S;
+    typedef shape<T, WARPS_M> S;
     enum {
         CHUNKS = K_MAJOR ? 8 : ROWS / S::PACK, /* of a row of memory */
         SPAN = S::THREADS / CHUNKS,            /* rows of a pass, a power of two */
@@ -177,11 +177,12 @@ static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row
     }
 }
 
-template <typename T, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) multiply_matrices(const kernel_call call)
+template <typename T, int WARPS_M, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(shape<T, WARPS_M>::THREADS, shape<T, WARPS_M>::BLOCKS)
+    multiply_matrices(const kernel_call call)
 {
     extern __shared__ __align__(128) char stages[];
-    typedef shape<T> S;
+    typedef shape<T, WARPS_M> S;
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int row = warp / S::WARPS_N * WARP_M, col = warp % S::WARPS_N * WARP_N;
     int64_t length = k_of<BATCH>(call);
@@ -189,14 +190,14 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) mu
     int leaf = (int)(call.leaf / S::DEPTH);
     int step = 0, copied = 0, filled = 0, used = 0; /* stages multiplied and started; positions in the ring, in bytes */
     int64_t tile_row, tile_col;
-    writer<T, !TRANSPOSE_A, TILE_M> write_a;
-    writer<T, TRANSPOSE_B, S::TILE_N> write_b;
-    reader<T, !TRANSPOSE_A, TILE_M> read_a;
+    writer<T, WARPS_M, !TRANSPOSE_A, S::TILE_M> write_a;
+    writer<T, WARPS_M, TRANSPOSE_B, S::TILE_N> write_b;
+    reader<T, !TRANSPOSE_A, S::TILE_M> read_a;
     reader<T, TRANSPOSE_B, S::TILE_N> read_b;
     T a[2][2][S::QUADS], b[FRAGS_N][S::QUADS]; /* the next fragments; of A, those in use as well */
     bool add = call.accumulate;
 
-    find_tile(call.m, call.n, TILE_M, S::TILE_N, &tile_row, &tile_col);
+    find_tile(call.m, call.n, S::TILE_M, S::TILE_N, &tile_row, &tile_col);
     write_a.start(operand_of<BATCH, T>(call.a, call.next_a), call.lda, tile_row, call.m);
     write_b.start(operand_of<BATCH, T>(call.b, call.next_b), call.ldb, tile_col, call.n);
     read_a.start(row);
@@ -269,28 +270,38 @@ static __global__ void __launch_bounds__(shape<T>::THREADS, shape<T>::BLOCKS) mu
     } while (step < steps);
 }
 
-template <typename T>
+template <typename T, int WARPS_M>
 static int launch(gm_cuda_stream stream, const gm_product_call *call)
 {
+    typedef shape<T, WARPS_M> S;
     static const product_launch<T, double> product = {
-        {{{multiply_matrices<T, false, false, false>, multiply_matrices<T, false, false, true>},
-          {multiply_matrices<T, false, true, false>, multiply_matrices<T, false, true, true>}},
-         {{multiply_matrices<T, true, false, false>, multiply_matrices<T, true, false, true>},
-          {multiply_matrices<T, true, true, false>, multiply_matrices<T, true, true, true>}}},
-        TILE_M,
-        shape<T>::TILE_N,
-        shape<T>::THREADS,
-        shape<T>::RING};
+        {{{multiply_matrices<T, WARPS_M, false, false, false>, multiply_matrices<T, WARPS_M, false, false, true>},
+          {multiply_matrices<T, WARPS_M, false, true, false>, multiply_matrices<T, WARPS_M, false, true, true>}},
+         {{multiply_matrices<T, WARPS_M, true, false, false>, multiply_matrices<T, WARPS_M, true, false, true>},
+          {multiply_matrices<T, WARPS_M, true, true, false>, multiply_matrices<T, WARPS_M, true, true, true>}}},
+        S::TILE_M,
+        S::TILE_N,
+        S::THREADS,
+        S::RING};
 
     return product.run(stream, call);
 }
 
+/* The lower half of a tile lies outside C where one row of warps does. */
+template <typename T>
+static int launch_fitting(gm_cuda_stream stream, const gm_product_call *call)
+{
+    int64_t rows = divide_up(call->m, WARP_M), spare = rows % 2;
+
+    return 4 * spare > rows ? launch<T, 1>(stream, call) : launch<T, 2>(stream, call);
+}
+
 extern "C" int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call)
 {
-    return launch<double>(stream, call);
+    return launch_fitting<double>(stream, call);
 }
 
 extern "C" int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call)
 {
-    return launch<float>(stream, call);
+    return launch_fitting<float>(stream, call);
 }

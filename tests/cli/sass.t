@@ -30,7 +30,8 @@ KERNELS = [
     ("_Z6chainsI7FastSinEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.SIN": None}, ()),
     ("_Z6chainsI7FastExpEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.EX2": None}, ()),
     *((f"_Z17multiply_matricesI{operand}Lb{batch}ELb{a}ELb{b}EEv11kernel_call", {instruction: None}, LOCAL)
-      for operand, instruction in (("Li2E", "FFMA"), ("Li1E", "FFMA"), ("f", "DMMA.16"), ("d", "DMMA.16")) for batch in (0, 1) for a in (0, 1) for b in (0, 1)),
+      for operand, instruction in (("Li2ELi64E", "FFMA"), ("Li1ELi64E", "FFMA"), ("Li2ELi32E", "FFMA"),
+                                   *((one + rows, "DMMA.16") for one in "fd" for rows in ("Li2E", "Li1E"))) for batch in (0, 1) for a in (0, 1) for b in (0, 1)),
     *((f"_Z13multiply_leafI{len(operand)}{operand}Li{planes}EEv14CUtensorMap_stS1_10plane_leaf", {instruction: None}, LOCAL)
       for operand, planes, instruction in (("wgmma_f16", 2, "HGMMA.64"), ("wgmma_bf16", 3, "HGMMA.64"),
                                            ("wgmma_f16", 1, "HGMMA.64"), ("wgmma_bf16", 1, "HGMMA.64"),

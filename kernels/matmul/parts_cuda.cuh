@@ -1,0 +1,48 @@
+/* parts_cuda.cuh - leaves that were computed side by side, folded in their order. */
+#ifndef GM_KERNELS_MATMUL_PARTS_CUDA_CUH
+#define GM_KERNELS_MATMUL_PARTS_CUDA_CUH
+
+#include <cuda_runtime.h>
+
+#include "kernels/matmul/calls.h"
+
+enum { PARTS_COLS = 64, PARTS_ROWS = 4 }; /* of C, of a block */
+static const int64_t PARTS_GRID = 16384;  /* blocks below each other at most */
+
+static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* acc = (accumulate ? acc : 0) + part_0 + part_1 + ..., each addition rounded: as a kernel folds leaf after leaf. */
+template <typename ACC>
+static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
+    add_parts(int64_t m, int64_t n, ACC *c, const ACC *parts, int64_t ld, int count, int accumulate)
+{
+    int64_t col = (int64_t)blockIdx.x * PARTS_COLS + threadIdx.x, next = m * ld;
+    if (col >= n)
+        return;
+    for (int64_t row = (int64_t)blockIdx.y * PARTS_ROWS + threadIdx.y; row < m;
+         row += (int64_t)gridDim.y * PARTS_ROWS) {
+        ACC *acc = c + row * ld + col;
+        const ACC *part = parts + row * ld + col;
+        ACC sum = accumulate ? *acc + *part : *part;
+#pragma unroll 16
+        for (int i = 1; i < count; i++)
+            sum += part[i * next];
+        *acc = sum;
+    }
+}
+
+/* Folds the first `count` parts of a call into its acc. */
+template <typename ACC>
+static cudaError_t fold_parts(cudaStream_t stream, const gm_product_call *call, int64_t count, int accumulate)
+{
+    int64_t down = divide_up(call->m, PARTS_ROWS);
+    dim3 blocks((unsigned)divide_up(call->n, PARTS_COLS), (unsigned)(down < PARTS_GRID ? down : PARTS_GRID));
+    add_parts<ACC><<<blocks, dim3(PARTS_COLS, PARTS_ROWS), 0, stream>>>(
+        call->m, call->n, (ACC *)call->acc, (const ACC *)call->parts, call->ldacc, (int)count, accumulate);
+    return cudaGetLastError();
+}
+
+#endif
