@@ -8,9 +8,8 @@ enum {
     LEAF_UNIT = 64, /* leaves are multiples of it */
     TILE_UNIT = 64,
     TILE_LEAST = 128,
-    TILES_WANTED = 8,     /* along each side of C: enough for threads and ranks to share */
-    SIDE = 64,            /* rows and columns of C that a warp or two of a device make */
-    BLOCKS_WANTED = 1024, /* of this side, by leaves side by side: enough for a device, and few enough to add up */
+    TILES_WANTED = 8, /* along each side of C: enough for threads and ranks to share */
+    SIDE = 64,        /* rows and columns of C that a warp or two of a device make */
 };
 
 int64_t gm_tiling_leaf(const gm_leaf_kind *kind, int64_t m, int64_t n, int64_t k)
@@ -22,7 +21,7 @@ int64_t gm_tiling_leaf(const gm_leaf_kind *kind, int64_t m, int64_t n, int64_t k
     if (!kind->few)
         return usual;
     int64_t blocks = gm_mul_sat(gm_ceil_div(m, SIDE), gm_ceil_div(n, SIDE));
-    int64_t even = gm_ceil_div(gm_mul_sat(gm_min(blocks, BLOCKS_WANTED), k), BLOCKS_WANTED);
+    int64_t even = gm_ceil_div(gm_mul_sat(gm_min(blocks, kind->blocks), k), kind->blocks);
     int64_t shortest = gm_max(kind->few, gm_round_up((int64_t)ceil(sqrt((double)k)), LEAF_UNIT));
     return gm_min(usual, gm_max(shortest, gm_round_up(even, LEAF_UNIT)));
 }

@@ -9,8 +9,9 @@ enum { GM_TILING_ROW_ALIGN = 64 }; /* bytes: the rows of a panel begin at multip
 
 /* The leaves of the device's product. */
 typedef struct gm_leaf_kind {
-    int64_t least; /* the length of the shortest one, in elements along k */
-    int64_t few; /* the same where C has few tiles, so that leaves are to be computed side by side; 0: as everywhere */
+    int64_t least;  /* length of the shortest one, in elements along k */
+    int64_t few;    /* the same where C has few tiles and leaves are computed side by side; 0: as everywhere */
+    int64_t blocks; /* tiles of 64 x 64 in all leaves side by side: enough for a device, few enough to add up */
 } gm_leaf_kind;
 
 /* The length of a leaf of an m x n product of inner size k. The accuracy rests on it (docs/accuracy.md). */

@@ -47,8 +47,8 @@ typedef struct gm_product_call {
     int is_unsigned[2]; /* A, B: 8-bit integers are those of U8, not of I8 */
     void *tiles; /* [tile_count][tile][tile] accumulators of device memory as work space, if the product wants_tiles */
     int64_t tile_count; /* wants_tiles for each processor thread that it may use; at least those of one */
-    /* Leaves that a product which `batches` computes side by side, where there are few tiles; then it folds them in
-     * their order. The bits are the same. */
+    /* Leaves that a product whose leaf.few is not 0 computes side by side, where there are few tiles; then it folds
+     * them in their order. The bits are the same. */
     void *parts; /* [part_count][m][ldacc] accumulators of device memory as work space */
     int64_t part_count;
     void *work[2];   /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
@@ -82,9 +82,9 @@ typedef struct gm_product {
     double largest;     /* operands above become infinite; 0: none does */
     gm_split_kind work; /* of call.work */
     double speed; /* flop/s, as a part of the device's limit for the accumulator's type; 0: as the first product */
-    int64_t least_work; /* m n k from which it is the faster one */
-    int64_t least_k;
-    int batches; /* run takes call.batch */
+    int64_t least_work;       /* m n k from which it is the faster one */
+    int64_t least_k, least_c; /* and so are k, and m n */
+    int batches;              /* run takes call.batch */
 } gm_product;
 
 /* The product that is asked for. Sizes of 0: of any. */
@@ -100,7 +100,7 @@ typedef struct gm_product_query {
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query);
 
 /* Leaves of an m x n product, of so many, that are computed side by side to have work for all multiprocessors of the
- * device, by a product that `batches`. 0: one after the other, as on processors (0 multiprocessors). */
+ * device, by a product whose leaf.few is not 0. 0: one after the other, as on processors (0 multiprocessors). */
 int64_t gm_product_parts(int64_t m, int64_t n, int64_t leaves, int64_t multiprocessors);
 
 /* The type of a panel of some data: that of the product's operands, and of 8-bit integers that of the data. */

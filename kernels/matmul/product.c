@@ -18,8 +18,8 @@ static int has_instructions(const gm_product *product, const gm_product_query *q
 /* Is the problem large enough for the product to be worth its start? Unknown sizes are. */
 static int is_worth(const gm_product *product, const gm_product_query *query)
 {
-    int64_t work = gm_mul_sat(gm_mul_sat(query->m, query->n), query->k);
-    return work == 0 || (work >= product->least_work && query->k >= product->least_k);
+    int64_t c = gm_mul_sat(query->m, query->n), work = gm_mul_sat(c, query->k);
+    return work == 0 || (work >= product->least_work && query->k >= product->least_k && c >= product->least_c);
 }
 
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query)

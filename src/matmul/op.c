@@ -60,7 +60,6 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .shared = c->shared,
         .max_tile = product->tile,
         .leaf = product->leaf,
-        .batches = product->batches,
         .wants_tiles = product->wants_tiles,
         .work = product->work,
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,

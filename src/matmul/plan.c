@@ -109,7 +109,7 @@ int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *p
 {
     const gm_matmul_problem *p = &plan->problem;
     int64_t leaves = gm_matmul_plan_panel_leaves(plan, part);
-    return p->batches ? gm_product_parts(plan->block_rows, plan->block_cols, leaves, p->multiprocessors) : 0;
+    return p->leaf.few ? gm_product_parts(plan->block_rows, plan->block_cols, leaves, p->multiprocessors) : 0;
 }
 
 /* Bytes of device memory without the ring. */

@@ -44,7 +44,6 @@ typedef struct gm_matmul_problem {
     int shared;              /* A and B are the same data: may be kept whole and read once */
     int64_t max_tile;        /* of the device's product */
     gm_leaf_kind leaf;       /* as the device's product has it */
-    int batches;             /* as it does: then it also computes leaves side by side */
     int wants_tiles;         /* as the device's product does: tiles of accumulators for each thread */
     gm_split_kind work;      /* of its work space */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */

@@ -65,14 +65,14 @@ struct hopper_kernels {
     using int8 = wgmma_int8<A, B>;
 
     template <class TYPE, int PLANES>
-    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, plane_leaf *leaf,
-                                int64_t k, int64_t depth)
+    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, const plane_leaf *leaf)
     {
         typedef hopper_shape<TYPE, PLANES> shape;
-        enum { ELEMENT = (int)sizeof(typename TYPE::element), K = GM_WGMMA_ROW / ELEMENT };
+        enum { ELEMENT = (int)sizeof(typename TYPE::element) };
         CUtensorMap map_a, map_b;
         int clusters;
-        int64_t tiles = (int64_t)blocks_for(leaf->m, HOPPER_CLUSTER_M) * blocks_for(leaf->n, shape::TILE_N);
+        int64_t tiles = (int64_t)blocks_for(leaf->m, HOPPER_CLUSTER_M) * blocks_for(leaf->n, shape::TILE_N) *
+                        leaf->parts;
         cudaError_t error = tiles > INT32_MAX ? cudaErrorInvalidConfiguration : clusters_of(&clusters);
 
         if (error == cudaSuccess)
@@ -84,8 +84,6 @@ struct hopper_kernels {
                                          shape::SHARED);
         if (error != cudaSuccess)
             return error;
-        leaf->k = k;
-        leaf->steps = (int)((depth + K - 1) / K);
         multiply_leaf<TYPE, PLANES>
             <<<HOPPER_BLOCKS *(unsigned)(tiles < clusters ? tiles : clusters), HOPPER_THREADS, shape::SHARED, stream>>>(
                 map_a, map_b, *leaf);

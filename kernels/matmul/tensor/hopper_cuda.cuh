@@ -60,7 +60,8 @@ struct hopper_place {
 /* The walk of a cluster over its tiles. All threads of a cluster walk alike. */
 template <int TILE_N>
 struct hopper_walk {
-    int tile, step, tiles_m, tiles_n;
+    int tile, step, tiles_m, tiles_n, tiles;
+    int part;         /* leaf of those side by side */
     int64_t row, col; /* of the tile */
 
     __device__ __forceinline__ void begin(const plane_leaf &p)
@@ -69,13 +70,16 @@ struct hopper_walk {
         step = (int)gridDim.x / HOPPER_BLOCKS;
         tiles_m = (int)((p.m + HOPPER_CLUSTER_M - 1) / HOPPER_CLUSTER_M);
         tiles_n = (int)((p.n + TILE_N - 1) / TILE_N);
+        tiles = tiles_m * tiles_n * p.parts;
     }
 
     /* Is there one more? */
     __device__ __forceinline__ bool next(const units_of &units)
     {
-        for (; tile < tiles_m * tiles_n; tile += step) {
-            int first = tile / (HOPPER_BAND * tiles_n) * HOPPER_BAND, rest = tile - first * tiles_n;
+        for (; tile < tiles; tile += step) {
+            part = tile / (tiles_m * tiles_n);
+            int at = tile - part * tiles_m * tiles_n;
+            int first = at / (HOPPER_BAND * tiles_n) * HOPPER_BAND, rest = at - first * tiles_n;
             int rows = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
             row = (int64_t)(first + rest % rows) * HOPPER_CLUSTER_M;
             col = (int64_t)(rest / rows) * TILE_N;
@@ -101,11 +105,12 @@ static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, cons
     hopper_walk<shape::TILE_N> walk;
 
     walk.begin(p);
-    while (walk.next(units))
-        for (int step = 0; step < p.steps; step++)
+    while (walk.next(units)) {
+        int first = (int)(p.k + walk.part * p.depth), steps = steps_of<K>(p, walk.part);
+        for (int step = 0; step < steps; step++)
             for (int plane = 0; plane < PLANES; plane++) {
                 uint32_t to = slots + at.slot * shape::SLOT;
-                int k = (int)p.k + step * K;
+                int k = first + step * K;
                 barrier_wait(&empty[at.slot], at.parity ^ 1);
                 barrier_expect(&full[at.slot], shape::SLOT);
                 copy_box(to, map_a, &full[at.slot], k, (int)walk.row + block * HOPPER_TILE_M, plane);
@@ -113,6 +118,7 @@ static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, cons
                                 (int)walk.col + block * HALF, plane, (1 << HOPPER_BLOCKS) - 1);
                 at.next();
             }
+    }
 }
 
 /* A warpgroup that multiplies: its operands, and its place in the ring. */
@@ -252,6 +258,7 @@ static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const
 {
     typedef hopper_shape<TYPE, PLANES> shape;
     typedef typename TYPE::sum sum;
+    enum { K = GM_WGMMA_ROW / (int)sizeof(typename TYPE::element) };
     int group = (int)threadIdx.x / GM_WARPGROUP, lane = (int)threadIdx.x % 32;
     int down = (int)cluster_block() * HOPPER_TILE_M + group * HOPPER_ROWS;
     int in_group = (int)threadIdx.x % GM_WARPGROUP / 32 * 16 + lane / 4, right = lane % 4 * 2;
@@ -261,17 +268,18 @@ static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const
     walk.begin(p);
     while (walk.next(units)) {
         sum sums[shape::SUMS];
-        sum_leaf(w, p.steps, sums);
+        sum_leaf(w, steps_of<K>(p, walk.part), sums);
 
         unsigned wanted = units_wanted(units, walk.row + down, walk.col, shape::TILE_N);
         int64_t row = walk.row + down + in_group, col = walk.col + right;
         int left = p.n - col < shape::TILE_N ? (int)(p.n - col) : shape::TILE_N;
         const int16_t *scale_b = p.scale_b ? p.scale_b + col : NULL;
-        sum *c = (sum *)p.acc + row * p.ld + col;
+        sum *c = sums_at<sum>(p, walk.part, row, col);
         if (row < p.m)
-            fold_row<0>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0, sums);
+            fold_row<0, (PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0, sums);
         if (row + 8 < p.m)
-            fold_row<1>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row + 8] : 0, sums);
+            fold_row<1, (PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
+                                      scale_b ? p.scale_a[row + 8] : 0, sums);
     }
 }
 
@@ -293,10 +301,14 @@ static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
     uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
     uint32_t slots = (begin + HOPPER_ALIGN - 1) / HOPPER_ALIGN * HOPPER_ALIGN;
     uint64_t *full = (uint64_t *)(shared + (slots - begin) + shape::SLOTS * shape::SLOT), *empty = full + shape::SLOTS;
-    units_of units = p.units;
+    units_of units = units_in<PLANES>(p);
 
     if (!are_there(&units))
         return;
+    if (threadIdx.x == HOPPER_WORKERS * GM_WARPGROUP) {
+        prefetch_map(&map_a);
+        prefetch_map(&map_b);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < shape::SLOTS; i++) {
             barrier_init(&full[i], 1);

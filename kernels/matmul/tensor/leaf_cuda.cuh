@@ -1,20 +1,44 @@
-/* leaf_cuda.cuh - a leaf of a product of planes (split.h), and how its sums get to C. */
+/* leaf_cuda.cuh - leaves of a product of planes (split.h), and how their sums get to C. */
 #ifndef GM_KERNELS_MATMUL_TENSOR_LEAF_CUDA_CUH
 #define GM_KERNELS_MATMUL_TENSOR_LEAF_CUDA_CUH
 
 #include "kernels/matmul/tensor/units_cuda.cuh"
 
-/* A leaf of a product. */
+/* A leaf of a product, or some of them side by side. */
 struct plane_leaf {
     int64_t m, n;
-    int64_t k; /* where it begins in the planes, elements */
-    int steps; /* of k, as many bytes each as the kernel takes at a time */
-    void *acc; /* [m][ld] */
-    int64_t ld;
+    int64_t k;     /* where the first one begins in the planes, elements */
+    int64_t depth; /* of each, but the last one: multiples of the bytes that a kernel takes at a time */
+    int64_t last_depth;
+    int parts; /* leaves */
     int accumulate;
+    void *acc; /* [parts][m][ld] */
+    int64_t ld;
     const int16_t *scale_a, *scale_b; /* [m], [n]: exponents of 2 that sums are multiplied by; NULL: 0 */
     units_of units;
 };
+
+/* Steps of a kernel that takes K elements at a time. */
+template <int K>
+static __device__ __forceinline__ int steps_of(const plane_leaf &p, int part)
+{
+    return (int)(((part == p.parts - 1 ? p.last_depth : p.depth) + K - 1) / K);
+}
+
+/* Element (row, col) of the sums of a leaf. */
+template <class SUM>
+static __device__ __forceinline__ SUM *sums_at(const plane_leaf &p, int part, int64_t row, int64_t col)
+{
+    return (SUM *)p.acc + (part * p.m + row) * p.ld + col;
+}
+
+/* Operands of one plane have no schemes: all units, as the compiler sees. */
+template <int PLANES>
+static __device__ __forceinline__ units_of units_in(const plane_leaf &p)
+{
+    units_of all = {};
+    return PLANES > 1 ? p.units : all;
+}
 
 /* x 2^exponent, rounded once. Sums are multiples of 2^-50 or so, below 2^70: nothing is lost in the first step. */
 static __device__ __forceinline__ float scale_sum(float x, int exponent)
@@ -35,42 +59,50 @@ struct __align__(2 * sizeof(SUM)) sum_pair
     SUM v[2];
 };
 
-/* Folds one of a thread's two rows: pairs of columns from c on, 8 apart, of which `left` columns exist; of units whose
- * bit in `wanted` is set. */
-template <int DOWN, class SUM, int SUMS>
+/* Folds one of a thread's two rows: pairs of columns from c on, 8 apart, of which `left` columns exist. SCALED: sums
+ * are multiplied by powers of 2, and only units whose bit in `wanted` is set are folded. All loads of a unit come
+ * before its stores. */
+template <int DOWN, bool SCALED, class SUM, int SUMS>
 static __device__ __forceinline__ void fold_row(SUM *c, int left, bool add, unsigned wanted, const int16_t *scale_b,
                                                 int scale_a, const SUM (&sums)[SUMS])
 {
     enum { PAIRS = SUMS / 4, OF_UNIT = PAIRS < GM_SPLIT_GROUP / 8 ? PAIRS : GM_SPLIT_GROUP / 8 };
     typedef sum_pair<SUM> pair;
-    bool wide = left > 8 * (PAIRS - 1) + 1 && (uintptr_t)c % sizeof(pair) == 0;
 
 #pragma unroll
     for (int first = 0; first < PAIRS; first += OF_UNIT) {
-        pair old[OF_UNIT];
-        if (!(wanted >> first / OF_UNIT & 1))
+        pair x[OF_UNIT], old[OF_UNIT];
+        bool wide = left > 8 * (first + OF_UNIT - 1) + 1 && (uintptr_t)c % sizeof(pair) == 0;
+        if (8 * first >= left || (SCALED && !(wanted >> first / OF_UNIT & 1)))
             continue;
+#pragma unroll
+        for (int i = 0; i < 2 * OF_UNIT; i++) {
+            int at = 8 * (first + i / 2) + i % 2;
+            SUM sum = sums[4 * (first + i / 2) + DOWN * 2 + i % 2];
+            x[i / 2].v[i % 2] = SCALED ? scale_sum(sum, scale_a + (at < left ? scale_b[at] : 0)) : sum;
+        }
         if (add && wide)
 #pragma unroll
             for (int i = 0; i < OF_UNIT; i++)
                 old[i] = *(const pair *)(c + 8 * (first + i));
+        else if (add)
 #pragma unroll
-        for (int i = 0; i < OF_UNIT; i++) {
-            pair x;
+            for (int i = 0; i < 2 * OF_UNIT; i++)
+                if (8 * (first + i / 2) + i % 2 < left)
+                    old[i / 2].v[i % 2] = c[8 * (first + i / 2) + i % 2];
+        if (add)
 #pragma unroll
-            for (int e = 0; e < 2; e++) {
-                int at = 8 * (first + i) + e;
-                x.v[e] = sums[4 * (first + i) + DOWN * 2 + e];
-                if (scale_b)
-                    x.v[e] = scale_sum(x.v[e], scale_a + (at < left ? scale_b[at] : 0));
-                if (add && wide)
-                    x.v[e] = old[i].v[e] + x.v[e];
-                if (!wide && at < left)
-                    c[at] = add ? c[at] + x.v[e] : x.v[e];
-            }
-            if (wide)
-                *(pair *)(c + 8 * (first + i)) = x;
-        }
+            for (int i = 0; i < 2 * OF_UNIT; i++)
+                x[i / 2].v[i % 2] = old[i / 2].v[i % 2] + x[i / 2].v[i % 2];
+        if (wide)
+#pragma unroll
+            for (int i = 0; i < OF_UNIT; i++)
+                *(pair *)(c + 8 * (first + i)) = x[i];
+        else
+#pragma unroll
+            for (int i = 0; i < 2 * OF_UNIT; i++)
+                if (8 * (first + i / 2) + i % 2 < left)
+                    c[8 * (first + i / 2) + i % 2] = x[i / 2].v[i % 2];
     }
 }
 

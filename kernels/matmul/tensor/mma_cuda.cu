@@ -18,8 +18,7 @@ struct mma_kernels {
     }
 
     template <class TYPE, int PLANES>
-    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, plane_leaf *leaf,
-                                int64_t k, int64_t depth)
+    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, const plane_leaf *leaf)
     {
         typedef mma_shape<PLANES> shape;
         enum { ELEMENT = (int)sizeof(typename TYPE::element) };
@@ -28,10 +27,9 @@ struct mma_kernels {
                                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shape::SHARED);
         if (error != cudaSuccess || tiles > INT32_MAX)
             return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
-        leaf->k = k;
-        leaf->steps = (int)divide_up(depth * ELEMENT, MMA_ROW);
-        multiply_planes<TYPE, PLANES><<<(unsigned)tiles, MMA_THREADS, shape::SHARED, stream>>>(
-            planes_of(a, ELEMENT), planes_of(b, ELEMENT), *leaf);
+        multiply_planes<TYPE, PLANES>
+            <<<dim3((unsigned)tiles, (unsigned)leaf->parts), MMA_THREADS, shape::SHARED, stream>>>(
+                planes_of(a, ELEMENT), planes_of(b, ELEMENT), *leaf);
         return cudaGetLastError();
     }
 };

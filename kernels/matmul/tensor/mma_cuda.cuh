@@ -282,10 +282,12 @@ static __device__ __forceinline__ void multiply_tile(const mma_planes &a, const 
     typedef mma_shape<PLANES> shape;
     int warp = (int)threadIdx.x / 32;
     int down = warp / shape::WARPS_N * shape::WARP_M, across = warp % shape::WARPS_N * shape::WARP_N;
-    int64_t begin = p.k * (int64_t)sizeof(typename TYPE::element);
+    enum { ELEMENT = (int)sizeof(typename TYPE::element) };
+    int64_t begin = (p.k + blockIdx.y * p.depth) * ELEMENT;
+    int steps = steps_of<MMA_ROW / ELEMENT>(p, (int)blockIdx.y);
     auto copy = [&](int step) {
         uint32_t to = stages + step % MMA_STAGES * shape::STAGE;
-        if (step < p.steps) {
+        if (step < steps) {
             copy_rows<PLANES, shape::TILE_M>(a, row, begin + (int64_t)step * MMA_ROW, to);
             copy_rows<PLANES, shape::TILE_N>(b, col, begin + (int64_t)step * MMA_ROW, to + PLANES * shape::PANEL_A);
         }
@@ -296,7 +298,7 @@ static __device__ __forceinline__ void multiply_tile(const mma_planes &a, const 
 #pragma unroll
     for (int step = 0; step < MMA_STAGES - 1; step++)
         copy(step);
-    for (int step = 0; step < p.steps; step++) {
+    for (int step = 0; step < steps; step++) {
         uint32_t panel_a = stages + step % MMA_STAGES * shape::STAGE, panel_b = panel_a + PLANES * shape::PANEL_A;
         copy_wait<MMA_STAGES - 2>(); /* and all warps are done with the stage before */
         copy(step + MMA_STAGES - 1);
@@ -306,7 +308,7 @@ static __device__ __forceinline__ void multiply_tile(const mma_planes &a, const 
             f.load(panel_a, panel_b, down, across, i);
             leaf.add(f);
         }
-        if (step % MMA_SUM_ROWS == MMA_SUM_ROWS - 1 || step == p.steps - 1)
+        if (step % MMA_SUM_ROWS == MMA_SUM_ROWS - 1 || step == steps - 1)
             leaf.flush();
     }
     leaf.end();
@@ -321,7 +323,7 @@ static __global__ void __launch_bounds__(MMA_THREADS)
     typedef mma_shape<PLANES> shape;
     typedef typename TYPE::sum sum;
     extern __shared__ __align__(16) uint8_t shared[];
-    units_of units = p.units;
+    units_of units = units_in<PLANES>(p);
     int64_t row, col;
 
     find_tile(p.m, p.n, shape::TILE_M, shape::TILE_N, &row, &col);
@@ -339,12 +341,13 @@ static __global__ void __launch_bounds__(MMA_THREADS)
 #pragma unroll
     for (int i = 0; i < shape::DOWN; i++, row += 16) {
         unsigned wanted = units_wanted(units, row, col, GM_SPLIT_GROUP);
-        sum *c = (sum *)p.acc + row * p.ld + col;
+        sum *c = sums_at<sum>(p, (int)blockIdx.y, row, col);
         if (row < p.m)
-            fold_row<0>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0, leaf.sums.v[i]);
+            fold_row<0, (PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0,
+                                      leaf.sums.v[i]);
         if (row + 8 < p.m)
-            fold_row<1>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row + 8] : 0,
-                        leaf.sums.v[i]);
+            fold_row<1, (PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
+                                      scale_b ? p.scale_a[row + 8] : 0, leaf.sums.v[i]);
     }
 #endif
 }

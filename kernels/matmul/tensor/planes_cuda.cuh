@@ -1,11 +1,12 @@
 /* planes_cuda.cuh - products of planes: makes them of the panels (split.h), then multiplies leaf after leaf.
  *
- * KERNEL::multiply<TYPE, PLANES>(stream, a, b, leaf, k, depth) launches the product of a leaf, which begins at element
- * k of the planes and is `depth` long; KERNEL::f16, bf16, tf32 and int8<A, B> are its types of operands. float32 takes
- * three launches for each leaf, one for each scheme; those that have no units end at once. */
+ * KERNEL::multiply<TYPE, PLANES>(stream, a, b, leaf) launches the product of a leaf, or of some side by side, where C
+ * has few tiles; KERNEL::f16, bf16, tf32 and int8<A, B> are its types of operands. float32 takes three launches for
+ * each leaf, one for each scheme; those that have no units end at once. */
 #ifndef GM_KERNELS_MATMUL_TENSOR_PLANES_CUDA_CUH
 #define GM_KERNELS_MATMUL_TENSOR_PLANES_CUDA_CUH
 
+#include "kernels/matmul/parts_cuda.cuh"
 #include "kernels/matmul/tensor/leaf_cuda.cuh"
 #include "kernels/matmul/tensor/split_cuda.cuh"
 
@@ -107,21 +108,38 @@ static split_panel leaf_of(const split_panel *p, const operand *o, int64_t index
 
 /* --- Operands that are rounded --- */
 
-static plane_leaf leaf_for(const gm_product_call *call, int64_t index)
+/* `count` leaves of so many elements from leaf `first` on: to acc, or some of them side by side to the parts. */
+static plane_leaf leaves_for(const gm_product_call *call, int64_t length, int64_t first, int64_t count)
 {
+    int64_t left = call->k - (first + count - 1) * length;
     plane_leaf leaf = {};
     leaf.m = call->m;
     leaf.n = call->n;
-    leaf.acc = call->acc;
+    leaf.k = first * length;
+    leaf.depth = length;
+    leaf.last_depth = left < length ? left : length;
+    leaf.parts = (int)count;
+    leaf.accumulate = count == 1 && (call->accumulate || first > 0);
+    leaf.acc = count == 1 ? call->acc : call->parts;
     leaf.ld = call->ldacc;
-    leaf.accumulate = call->accumulate || index > 0;
     return leaf;
 }
 
-static int64_t depth_of(const gm_product_call *call, int64_t index)
+/* All leaves of a call, of so many elements. */
+template <class KERNEL, class TYPE, int PLANES>
+static cudaError_t multiply_leaves(cudaStream_t stream, const gm_product_call *call, const split_panel *panels,
+                                   int64_t length)
 {
-    int64_t left = call->k - index * call->leaf;
-    return left < call->leaf ? left : call->leaf;
+    int64_t leaves = divide_up(call->k, length), most = call->part_count > 1 ? call->part_count : 1;
+    cudaError_t error = most > GM_BATCH_MOST ? cudaErrorInvalidConfiguration : cudaSuccess;
+    for (int64_t first = 0; first < leaves && error == cudaSuccess; first += most) {
+        int64_t count = leaves - first < most ? leaves - first : most;
+        plane_leaf leaf = leaves_for(call, length, first, count);
+        error = KERNEL::template multiply<TYPE, PLANES>(stream, &panels[0], &panels[1], &leaf);
+        if (error == cudaSuccess && count > 1)
+            error = fold_parts<typename TYPE::sum>(stream, call, count, call->accumulate || first > 0);
+    }
+    return error;
 }
 
 /* Nothing to multiply; or no k, so that sums are 0. */
@@ -147,15 +165,16 @@ static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
         if (!o.ready)
             error = split<SPLIT>(stream, o.k_fastest, &panels[i], &all);
     }
-    for (int64_t i = 0; i * call->leaf < call->k && error == cudaSuccess; i++) {
-        plane_leaf leaf = leaf_for(call, i);
-        error = KERNEL::template multiply<TYPE, SPLIT::PLANES>(stream, &panels[0], &panels[1], &leaf, i * call->leaf,
-                                                               depth_of(call, i));
-    }
-    return error;
+    return error == cudaSuccess ? multiply_leaves<KERNEL, TYPE, SPLIT::PLANES>(stream, call, panels, call->leaf)
+                                : error;
 }
 
 /* --- float32 --- */
+
+static plane_leaf leaf_for(const gm_product_call *call, int64_t index)
+{
+    return leaves_for(call, call->leaf, index, 1);
+}
 
 /* Adds the share of each scheme in a leaf: units times k. */
 static __global__ void count_schemes(units_of units, double depth, double *schemes)
@@ -189,8 +208,7 @@ static cudaError_t multiply_f16(cudaStream_t stream, const gm_product_call *call
 {
     plane_leaf leaf = leaf_for(call, index);
     set_scheme(panels, index, GM_SCHEME_F16, &leaf);
-    return KERNEL::template multiply<typename KERNEL::f16, split_f16x2::PLANES>(
-        stream, &panels[0], &panels[1], &leaf, index * call->leaf, depth_of(call, index));
+    return KERNEL::template multiply<typename KERNEL::f16, split_f16x2::PLANES>(stream, &panels[0], &panels[1], &leaf);
 }
 
 template <class KERNEL>
@@ -201,13 +219,14 @@ static cudaError_t multiply_bf16(cudaStream_t stream, const gm_product_call *cal
     plane_leaf leaf = leaf_for(call, index);
     cudaError_t error = cudaSuccess;
     set_scheme(panels, index, GM_SCHEME_BF16, &leaf);
+    leaf.k = 0; /* of the planes of this leaf alone */
     for (int i = 0; i < 2 && error == cudaSuccess; i++) {
         wide[i] = leaf_of(&panels[i], &operands[i], index);
         error = split<split_bf16x3>(stream, operands[i].k_fastest, &wide[i], &leaf.units);
     }
     return error != cudaSuccess ? error
                                 : KERNEL::template multiply<typename KERNEL::bf16, split_bf16x3::PLANES>(
-                                      stream, &wide[0], &wide[1], &leaf, 0, depth_of(call, index));
+                                      stream, &wide[0], &wide[1], &leaf);
 }
 
 static cudaError_t multiply_f32(cudaStream_t stream, const gm_product_call *call, const operand *operands,
@@ -218,7 +237,7 @@ static cudaError_t multiply_f32(cudaStream_t stream, const gm_product_call *call
     int64_t k = index * call->leaf;
     part.a = (const float *)call->a + (operands[0].k_fastest ? k : k * call->lda);
     part.b = (const float *)call->b + (operands[1].k_fastest ? k : k * call->ldb);
-    part.k = depth_of(call, index);
+    part.k = leaf_for(call, index).last_depth;
     part.accumulate = call->accumulate || index > 0;
     return (cudaError_t)multiply_units_fp32(stream, &part, &units);
 }
@@ -250,21 +269,23 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
         if (error == cudaSuccess)
             error = multiply_f32(stream, call, operands, panels, i);
         if (error == cudaSuccess && call->schemes != NULL) {
-            count_schemes<<<1, 32, 0, stream>>>(units_for(panels, i, GM_SCHEME_F16), (double)depth_of(call, i),
-                                                call->schemes);
+            count_schemes<<<1, 32, 0, stream>>>(units_for(panels, i, GM_SCHEME_F16),
+                                                (double)leaf_for(call, i).last_depth, call->schemes);
             error = cudaGetLastError();
         }
     }
     return error;
 }
 
-/* --- Integers of 8 bits: exact, so that one leaf does for all k --- */
+/* --- Integers of 8 bits --- */
 
+/* Sums are exact, so that leaves of any length do: one for all k, or some side by side. */
 template <class KERNEL, class TYPE>
 static cudaError_t multiply_bytes(cudaStream_t stream, const gm_product_call *call, const split_panel *panels)
 {
-    plane_leaf leaf = leaf_for(call, 0);
-    return KERNEL::template multiply<TYPE, 1>(stream, &panels[0], &panels[1], &leaf, 0, call->k);
+    enum { STEP = 128 }; /* elements that a kernel takes at a time */
+    int64_t length = call->part_count > 1 ? divide_up(call->leaf, STEP) * STEP : call->k;
+    return multiply_leaves<KERNEL, TYPE, 1>(stream, call, panels, length);
 }
 
 template <class KERNEL>

@@ -38,6 +38,12 @@ static __device__ __forceinline__ void barrier_init_fence(void)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/* Fetches a map before the first copy wants it. */
+static __device__ __forceinline__ void prefetch_map(const CUtensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, int parity)
 {
     asm volatile("{\n"

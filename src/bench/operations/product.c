@@ -37,7 +37,7 @@ static int64_t parts_of(const gm_bench_product *p)
     const gm_bench *bench = p->bench;
     int64_t multiprocessors = bench->ops->unified ? 0 : bench->job->info.multiprocessors;
     int64_t leaves = gm_ceil_div(p->shape.k, leaf_of(p));
-    return p->product->batches ? gm_product_parts(p->room, p->shape.n, leaves, multiprocessors) : 0;
+    return p->product->leaf.few ? gm_product_parts(p->room, p->shape.n, leaves, multiprocessors) : 0;
 }
 
 int64_t gm_product_bytes(const gm_bench_product *p)

@@ -55,7 +55,7 @@ static void make_case(gm_matmul_case *c)
                                      .n = c->n,
                                      .k = c->k,
                                      .precision = GM_PRECISION_FP32,
-                                     .leaf = {128, 0},
+                                     .leaf = {128, 0, 0},
                                      .operand_bytes = 4,
                                      .accumulator_bytes = 4,
                                      .file_bytes_a = (int64_t)gm_dtype_size(c->operand[GM_A].type),

@@ -321,20 +321,20 @@ static void test_leaf(void)
 {
     int good = 1;
     for (int64_t k = 0; k <= INT64_C(1) << 40; k = k * 2 + 1) {
-        int64_t leaf = gm_tiling_leaf(&(gm_leaf_kind){128, 0}, 1000, 1000, k), count = gm_ceil_div(k, leaf);
+        int64_t leaf = gm_tiling_leaf(&(gm_leaf_kind){128, 0, 0}, 1000, 1000, k), count = gm_ceil_div(k, leaf);
         good &= leaf % 64 == 0 && leaf >= 128;
         if (k > 128) /* the bound that docs/accuracy.md rests on */
             good &= (double)leaf * (double)leaf / (double)k + (double)count <
                     (k <= 8192 ? 180.0 : 2.5 * 64 + 2.5 * (double)count);
     }
     tap_ok(good, "leaves keep L^2/k + k/L small");
-    const gm_leaf_kind kind = {2048, 128};
+    const gm_leaf_kind kind = {2048, 128, 512};
     good = gm_tiling_leaf(&kind, 4096, 4096, 16384) == 2048 && gm_tiling_leaf(&kind, 64, 64, 16384) == 128 &&
-           gm_tiling_leaf(&kind, 512, 512, 16384) == 1024 && gm_tiling_leaf(&kind, 1, 1, 100) == 128;
+           gm_tiling_leaf(&kind, 256, 256, 16384) == 512 && gm_tiling_leaf(&kind, 1, 1, 100) == 128;
     for (int64_t side = 1; side <= INT64_C(1) << 32; side *= 2)
         for (int64_t k = 1; k <= INT64_C(1) << 40; k = k * 2 + 1) {
             int64_t leaf = gm_tiling_leaf(&kind, side, side, k),
-                    usual = gm_tiling_leaf(&(gm_leaf_kind){2048, 0}, 1, 1, k);
+                    usual = gm_tiling_leaf(&(gm_leaf_kind){2048, 0, 0}, 1, 1, k);
             good &= leaf % 64 == 0 && leaf >= 128 && leaf <= usual &&
                     (double)leaf >= fmin(sqrt((double)k), (double)usual);
         }
@@ -356,15 +356,14 @@ static void test_parts(void)
                       many = float32_problem_of_h200(4096, 4096, 4096, &rates);
     gm_matmul_plan with, without;
     gm_ring_budget need[2];
-    few.leaf = many.leaf = (gm_leaf_kind){128, 128};
-    few.batches = many.batches = 1;
+    few.leaf = many.leaf = (gm_leaf_kind){128, 128, 512};
     int status = make_within(&few, INT64_C(8) << 30, 0, &with, &need[0]);
     tap_ok(!status && parts_of(&with) > 1, "leaves side by side: %lld of %lld", (long long)parts_of(&with),
            (long long)with.leaves);
     status = make_within(&many, INT64_C(8) << 30, 0, &with, &need[0]);
     tap_ok(!status && parts_of(&with) == 0, "not with many tiles");
     make_within(&few, 1 << 10, 0, &with, &need[0]);
-    few.batches = 0;
+    few.multiprocessors = 0;
     make_within(&few, 1 << 10, 0, &without, &need[1]);
     tap_ok(need[0].device == need[1].device && parts_of(&without) == 0, "the least memory is the same: %lld bytes",
            (long long)need[0].device);
