@@ -113,6 +113,10 @@ def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     if running and only is None:
         os.kill(child.pid, number)
     elif running:
+        for _ in range(100): # on a busy machine mpirun has not yet begun the rank
+            if os.path.exists(f"pid.{only}") and os.path.getsize(f"pid.{only}"):
+                break
+            time.sleep(0.2)
         with open(f"pid.{only}") as file:
             os.kill(int(file.read()), number)
     signalled = time.monotonic()
