@@ -7,7 +7,7 @@
 
 on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t) # of files and signals: no device in sight
 alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
-longest=(tests/cli/normalize.t tests/cli/matmul.t tests/cli/normalize_same.t tests/cli/parts.t tests/cli/bad_input.t tests/cli/reduce.t tests/cli/flip.t) # they begin
+longest=(tests/cli/{normalize,reduce,matmul,normalize_same,transpose,parts,bad_input}.t)
 starts=12 # of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its limit of 10 s
 
 is_in() {
@@ -57,24 +57,35 @@ run_tests() {
     wait
 }
 
-# Tests that use no device have a quarter of the jobs: they do not wait for the start of CUDA, and nobody waits for theirs.
+# run_device_tests MOST TEST...: tests of a device, which have half of the starts of CUDA.
+run_device_tests() {
+    local most=$1 together=$((starts / 2 / $1))
+    export GPUMEM_TEST_TOGETHER=$((together > 1 ? together : 1)) # programs of one test
+    run_tests "$@"
+}
+
+# The longest tests have jobs of their own, with more programs at the same time: otherwise the suite waits for one of them. Tests that use no
+# device have a quarter of the jobs: they do not wait for the start of CUDA, and nobody waits for theirs.
 part_suite() {
-    local test first=() others=() without=() few=$((jobs / 4))
+    local test first=() long=() others=() without=() few=$((jobs / 4))
+    local most_long=$(((jobs - few) / 3)) most=$((jobs > 1 ? (jobs - few) / 2 : 1))
     for test in "${longest[@]}" "${tests[@]}"; do
         if is_in "$test" "${alone[@]}"; then
             is_in "$test" "${first[@]}" || first+=("$test")
         elif ((few > 0)) && { is_in "$test" "${on_processor[@]}" || [[ $test =~ ^tests/(base|io|mpi)/ ]]; }; then
             without+=("$test")
+        elif ((most_long > 0)) && is_in "$test" "${longest[@]}"; then
+            is_in "$test" "${long[@]}" || long+=("$test")
         elif is_in "$test" "${tests[@]}" && ! is_in "$test" "${others[@]}"; then
             others+=("$test")
         fi
     done
-    export GPUMEM_TEST_TOGETHER=$((starts / (jobs - few) > 1 ? starts / (jobs - few) : 1)) # programs of one test
     export GPUMEM_TEST_THREADS=$((jobs < $(nproc) ? $(nproc) / jobs : 1)) # of one program's OpenMP: small loops of threads that wait for a processor take ten times as long
     cd "$pack" || exit
     run_tests 1 "${first[@]}"
-    ((few == 0)) || run_tests "$few" "${without[@]}" &
-    run_tests $((jobs - few)) "${others[@]}" & # a shell of its own, too: it counts its own jobs
+    ((few == 0)) || run_tests "$few" "${without[@]}" & # shells of their own: each counts its own jobs
+    ((most_long == 0)) || run_device_tests "$most_long" "${long[@]}" &
+    run_device_tests "$most" "${others[@]}" &
     wait
 }
 
