@@ -71,6 +71,8 @@ int gm_rival_alloc(gm_bench_rival *r)
         status = ops->alloc(p->bench->device, (size_t)operand_bytes(r, padded_k(p), p->shape.n), &r->padded);
     if (!status && is_turned(r))
         status = ops->alloc(p->bench->device, (size_t)operand_bytes(r, padded_k(p), p->shape.n), &r->turned);
+    if (!status && r->kind->k_multiple) /* a call may read rows of A beyond k, for the rows of zeros of B' */
+        status = ops->zero(p->bench->queue, r->a, (size_t)operand_bytes(r, p->room, p->shape.k));
     return status;
 }
 
