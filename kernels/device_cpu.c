@@ -218,41 +218,35 @@ static int cpu_zero(gm_queue *queue, void *dst, size_t bytes)
     return GM_OK;
 }
 
-static int run_fp32(gm_queue *queue, const gm_product_call *call)
-{
-    return gm_cpu_matmul_fp32(queue->device->threads, call);
-}
-
-static int run_fp64(gm_queue *queue, const gm_product_call *call)
-{
-    return gm_cpu_matmul_fp64(queue->device->threads, call);
-}
-
-static int run_int8(gm_queue *queue, const gm_product_call *call)
-{
-    return gm_cpu_matmul_int8(queue->device->threads, call);
-}
-
-/* exact: float32 data widened to float64 panels make the float64 product. */
-#define PRODUCT(id, type, title, launcher, shortest, roundoff)                                                    \
-    {                                                                                                             \
-        .precision = GM_PRECISION_##id, .family = GM_KERNEL_BLAS, .operand = GM_DTYPE_##type,                     \
-        .accumulator = GM_DTYPE_##type, .tile = GM_CPU_TILE, .leaf.least = shortest, .wants_tiles = GM_CPU_TILES, \
-        .kernel = GM_BLAS title, .run = launcher, .error.addition = roundoff, .batches = 1                        \
+#define RUN(name)                                                       \
+    static int run_##name(gm_queue *queue, const gm_product_call *call) \
+    {                                                                   \
+        return gm_cpu_matmul_##name(queue->device->threads, call);      \
     }
-static const gm_product products[] = {PRODUCT(FP64, F64, "-dgemm", run_fp64, 2048, 0x1p-53),
-                                      PRODUCT(FP32, F32, "-sgemm", run_fp32, 128, 0x1p-24),
-                                      PRODUCT(EXACT, F64, "-dgemm", run_fp64, 2048, 0x1p-53),
-                                      {.precision = GM_PRECISION_INT8,
-                                       .family = GM_KERNEL_BLAS,
-                                       .operand = GM_DTYPE_I8,
-                                       .accumulator = GM_DTYPE_I32,
-                                       .tile = GM_CPU_TILE,
-                                       .leaf = {8192},
-                                       .wants_tiles = GM_CPU_TILES_INT8,
-                                       .kernel = GM_BLAS "-sgemm",
-                                       .run = run_int8,
-                                       .batches = 1}};
+RUN(fp32)
+RUN(fp64)
+RUN(tf32)
+RUN(fp16)
+RUN(bf16)
+RUN(int8)
+
+/* exact: float32 data widened to float64 panels make the float64 product. tf32, fp16, bf16: 256 terms are one sum. */
+#define PRODUCT(id, type, result, title, tiles, name, ...)                                                             \
+    {                                                                                                                  \
+        .precision = GM_PRECISION_##id, .family = GM_KERNEL_BLAS, .operand = GM_DTYPE_##type,                          \
+        .accumulator = GM_DTYPE_##result, .tile = GM_CPU_TILE, .kernel = GM_BLAS title, .wants_tiles = GM_CPU_##tiles, \
+        .run = run_##name, .batches = 1, __VA_ARGS__                                                                   \
+    }
+static const gm_product products[] = {
+    PRODUCT(FP64, F64, F64, "-dgemm", TILES, fp64, .leaf = {2048}, .error = {.addition = 0x1p-53}),
+    PRODUCT(FP32, F32, F32, "-sgemm", TILES, fp32, .leaf = {128}, .error = {.addition = 0x1p-24}),
+    PRODUCT(EXACT, F64, F64, "-dgemm", TILES, fp64, .leaf = {2048}, .error = {.addition = 0x1p-53}),
+    PRODUCT(TF32, F32, F32, "-sgemm", TILES_COPIES, tf32, .leaf = {2048}, .error = {0x1p-11, 0x1p-24, 256}),
+    PRODUCT(FP16, F32, F32, "-sgemm", TILES_COPIES, fp16, .leaf = {2048}, .error = {0x1p-11, 0x1p-24, 256},
+            .largest = 65504),
+    PRODUCT(BF16, F32, F32, "-sgemm", TILES_COPIES, bf16, .leaf = {2048}, .error = {0x1p-8, 0x1p-24, 256},
+            .largest = 3.38e38),
+    PRODUCT(INT8, I8, I32, "-sgemm", TILES_COPIES, int8, .leaf = {8192})};
 
 static const gm_product *cpu_product(gm_device *device, int index)
 {

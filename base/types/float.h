@@ -40,6 +40,14 @@ GM_HD uint64_t gm_double_bits(double value)
     return bits;
 }
 
+/* A float rounded to nearest, ties to even, to one whose last `bits` bits are 0. */
+GM_HD_INLINE float gm_float_without(int bits, float value)
+{
+    uint32_t word = gm_float_bits(value), last = (uint32_t)1 << bits;
+    uint32_t rounded = (word + (last / 2 - 1) + (word >> bits & 1)) & ~(last - 1);
+    return value == value ? gm_bits_float(rounded) : value;
+}
+
 /* --- Special values of a format --- */
 
 /* The exponent of 1. */

@@ -177,11 +177,14 @@ typedef struct gm_probe_call {
 } gm_probe_call;
 
 /* The products are no entries of the table: gm_device_ops.product lists them. */
-enum { GM_CPU_TILE = 512, GM_CPU_TILES = 1, GM_CPU_TILES_INT8 = 4 }; /* tiles: those of a thread */
-int gm_cpu_matmul_fp32(int threads, const gm_product_call *call);    /* float32 operands and accumulators */
-int gm_cpu_matmul_fp64(int threads, const gm_product_call *call);    /* float64 operands and accumulators */
-int gm_cpu_matmul_int8(int threads, const gm_product_call *call);    /* 8-bit operands, 32-bit accumulators */
-enum { GM_CUDA_TILE = 256 }; /* a multiple of the tiles of all product kernels */
+enum { GM_CPU_TILE = 512, GM_CPU_TILES = 1, GM_CPU_TILES_COPIES = 4 }; /* tiles: those of a thread */
+int gm_cpu_matmul_fp32(int threads, const gm_product_call *call);      /* float32 operands and accumulators */
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call);      /* float64 operands and accumulators */
+int gm_cpu_matmul_tf32(int threads, const gm_product_call *call);      /* as fp32; operands are rounded when used */
+int gm_cpu_matmul_fp16(int threads, const gm_product_call *call);
+int gm_cpu_matmul_bf16(int threads, const gm_product_call *call);
+int gm_cpu_matmul_int8(int threads, const gm_product_call *call); /* 8-bit operands, 32-bit accumulators */
+enum { GM_CUDA_TILE = 256 };                                      /* a multiple of the tiles of all product kernels */
 int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call); /* float32 operands, float64 acc */

@@ -1,6 +1,6 @@
-/* Products on the processor: a tile of C and a leaf of k make ONE single-threaded BLAS call, so neither the number of
- * threads nor the block of C that a rank holds has a say in the bits; the threads share out the tiles, of all products
- * of a batch. */
+/* Products on the processor: a tile of C and a leaf of k make ONE single-threaded BLAS call, or one for each 256 k of
+ * operands that are copied. So neither the number of threads nor the block of C that a rank holds has a say in the
+ * bits; the threads share out the tiles, of all products of a batch. */
 #include <inttypes.h>
 #include <omp.h>
 #include <string.h>
@@ -10,95 +10,120 @@
 #include "kernels/blas/blas.h"
 #include "kernels/matmul/calls.h"
 
-/* The types of operands, so that what follows is written once. c: [m][ldc] = op(a) op(b), with the tiles of a thread
- * but the first as work space; add: to [m][ld] += tile [m][n]. */
-typedef struct real {
-    size_t operand, size; /* bytes of an element of a and b, and of c */
-    void (*gemm)(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a, const void *b, void *c,
-                 int64_t ldc, float *work);
-    void (*add)(int64_t m, int64_t n, void *to, int64_t ld, const void *tile);
-} real;
+/* A row of operands as floats. */
+typedef void copy_row(int64_t n, const void *from, float *to);
 
-#define ADD(type)                                                                        \
-    static void add_##type(int64_t m, int64_t n, void *to, int64_t ld, const void *tile) \
+/* The types of operands, so that what follows is written once. */
+typedef struct real real;
+struct real {
+    size_t operand, size; /* bytes of an element of a and b, and of c */
+    /* c [m][ldc] = op(a) op(b), with the tiles of a thread but the first as work space. */
+    void (*gemm)(const real *real, const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a,
+                 const void *b, void *c, int64_t ldc, float *work);
+    void (*add)(int64_t m, int64_t n, void *to, int64_t ld, const void *tile); /* to [m][ld] += tile [m][n] */
+    /* Operands that BLAS does not take: */
+    copy_row *copy[2];                                                              /* signed, unsigned */
+    void (*add_sums)(int64_t m, int64_t n, void *to, int64_t ld, const void *sums); /* the same for floats [m][n] */
+};
+
+#define ADD(name, type, part)                                                            \
+    static void add_##name(int64_t m, int64_t n, void *to, int64_t ld, const void *tile) \
     {                                                                                    \
         for (int64_t i = 0; i < m; i++) {                                                \
             type *row = (type *)to + i * ld;                                             \
-            const type *more = (const type *)tile + i * n;                               \
+            const part *more = (const part *)tile + i * n;                               \
             _Pragma("omp simd") for (int64_t j = 0; j < n; j++)                          \
             {                                                                            \
-                row[j] += more[j];                                                       \
+                row[j] += (type)more[j];                                                 \
             }                                                                            \
         }                                                                                \
     }
-
-#define REAL(type, blas)                                                                                               \
-    ADD(type)                                                                                                          \
-    static void gemm_##type(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a,               \
-                            const void *b, void *c, int64_t ldc, float *work)                                          \
-    {                                                                                                                  \
-        (void)work;                                                                                                    \
-        cblas_##blas(CblasRowMajor, call->transpose_a ? CblasTrans : CblasNoTrans,                                     \
-                     call->transpose_b ? CblasTrans : CblasNoTrans, (gm_blas_int)m, (gm_blas_int)n, (gm_blas_int)k, 1, \
-                     a, (gm_blas_int)call->lda, b, (gm_blas_int)call->ldb, 0, c, (gm_blas_int)ldc);                    \
-    }                                                                                                                  \
-    static const real real_##type = {sizeof(type), sizeof(type), gemm_##type, add_##type};
-
-REAL(float, sgemm)
-REAL(double, dgemm)
+ADD(float, float, float)
+ADD(double, double, double)
+ADD(int32, int32_t, int32_t)
+ADD(sums, int32_t, float)
 
 static const void *element(const real *real, const void *matrix, int64_t ld, int64_t row, int64_t column)
 {
     return (const char *)matrix + (size_t)(row * ld + column) * real->operand;
 }
 
-/* --- Integers of 8 bits: sums of this many products are integers below 2^24, which float32 holds --- */
-
-enum { INT8_DEPTH = 256 };
-ADD(int32_t)
-
-#define WIDEN(type)                                              \
-    _Pragma("omp simd") for (int64_t i = 0; i < cols; i++)       \
-    {                                                            \
-        to[row * cols + i] = ((const type *)from)[row * ld + i]; \
-    }
-
-/* [rows][ld] of 8-bit integers to [rows][cols]. */
-static void widen(int is_unsigned, int64_t rows, int64_t cols, const void *from, int64_t ld, float *to)
+static void clear(const real *real, int64_t m, int64_t n, void *c, int64_t ldc)
 {
-    for (int64_t row = 0; row < rows; row++) {
-        if (is_unsigned) {
-            WIDEN(uint8_t)
-        } else {
-            WIDEN(int8_t)
-        }
-    }
+    for (int64_t i = 0; i < m; i++)
+        memset((char *)c + (size_t)(i * ldc) * real->size, 0, (size_t)n * real->size);
 }
 
-static void gemm_int8(const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
-                      void *c, int64_t ldc, float *work)
+/* --- Operands that BLAS takes --- */
+
+#define GEMM(type, blas)                                                                                               \
+    static void gemm_##type(const real *real, const gm_product_call *call, int64_t m, int64_t n, int64_t k,            \
+                            const void *a, const void *b, void *c, int64_t ldc, float *work)                           \
+    {                                                                                                                  \
+        (void)real;                                                                                                    \
+        (void)work;                                                                                                    \
+        cblas_##blas(CblasRowMajor, call->transpose_a ? CblasTrans : CblasNoTrans,                                     \
+                     call->transpose_b ? CblasTrans : CblasNoTrans, (gm_blas_int)m, (gm_blas_int)n, (gm_blas_int)k, 1, \
+                     a, (gm_blas_int)call->lda, b, (gm_blas_int)call->ldb, 0, c, (gm_blas_int)ldc);                    \
+    }
+GEMM(float, sgemm)
+GEMM(double, dgemm)
+
+static const real real_float = {sizeof(float), sizeof(float), gemm_float, add_float, {NULL}, NULL};
+static const real real_double = {sizeof(double), sizeof(double), gemm_double, add_double, {NULL}, NULL};
+
+/* --- Operands that are copied to floats, block by block --- */
+
+/* Sums of this many products of 8-bit integers are integers below 2^24, which float32 holds. */
+enum { COPY_DEPTH = 256 };
+
+#define COPY(name, type, value)                                     \
+    static void copy_##name(int64_t n, const void *from, float *to) \
+    {                                                               \
+        const type *x = from;                                       \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)         \
+        {                                                           \
+            to[i] = value;                                          \
+        }                                                           \
+    }
+COPY(i8, int8_t, x[i])
+COPY(u8, uint8_t, x[i])
+COPY(tf32, float, gm_float_without(13, x[i]))
+COPY(bf16, float, gm_float_without(16, x[i]))
+COPY(fp16, float, gm_bits_gm_f16(gm_raw_gm_f16(gm_round_gm_f16((double)x[i]))))
+
+/* [rows][ld] to [rows][cols]. */
+static void copy_block(const real *real, int is_unsigned, int64_t rows, int64_t cols, const void *from, int64_t ld,
+                       float *to)
 {
-    int64_t depth = gm_min(call->tile, INT8_DEPTH), area = call->tile * call->tile;
-    float *wide_a = work, *wide_b = wide_a + area, *sums = wide_b + area;
+    for (int64_t row = 0; row < rows; row++)
+        real->copy[is_unsigned](cols, element(real, from, ld, row, 0), to + row * cols);
+}
+
+static void gemm_copies(const real *real, const gm_product_call *call, int64_t m, int64_t n, int64_t k, const void *a,
+                        const void *b, void *c, int64_t ldc, float *work)
+{
+    int64_t depth = gm_min(call->tile, COPY_DEPTH), area = call->tile * call->tile;
+    float *copy_a = work, *copy_b = copy_a + area, *sums = copy_b + area;
+    int turn_a = call->transpose_a, turn_b = call->transpose_b;
+    clear(real, m, n, c, ldc);
     for (int64_t l0 = 0; l0 < k; l0 += depth) {
-        int64_t l = gm_min(depth, k - l0), across_a = call->transpose_a ? m : l, across_b = call->transpose_b ? l : n;
-        widen(call->is_unsigned[0], call->transpose_a ? l : m, across_a,
-              (const char *)a + (call->transpose_a ? l0 * call->lda : l0), call->lda, wide_a);
-        widen(call->is_unsigned[1], call->transpose_b ? n : l, across_b,
-              (const char *)b + (call->transpose_b ? l0 : l0 * call->ldb), call->ldb, wide_b);
-        cblas_sgemm(CblasRowMajor, call->transpose_a ? CblasTrans : CblasNoTrans,
-                    call->transpose_b ? CblasTrans : CblasNoTrans, (gm_blas_int)m, (gm_blas_int)n, (gm_blas_int)l, 1,
-                    wide_a, (gm_blas_int)across_a, wide_b, (gm_blas_int)across_b, 0, sums, (gm_blas_int)n);
-        for (int64_t i = 0; i < m; i++) {
-            int32_t *row = (int32_t *)c + i * ldc;
-#pragma omp simd
-            for (int64_t j = 0; j < n; j++)
-                row[j] = (l0 > 0 ? row[j] : 0) + (int32_t)sums[i * n + j];
-        }
+        int64_t l = gm_min(depth, k - l0), across_a = turn_a ? m : l, across_b = turn_b ? l : n;
+        copy_block(real, call->is_unsigned[0], turn_a ? l : m, across_a,
+                   element(real, a, call->lda, turn_a ? l0 : 0, turn_a ? 0 : l0), call->lda, copy_a);
+        copy_block(real, call->is_unsigned[1], turn_b ? n : l, across_b,
+                   element(real, b, call->ldb, turn_b ? 0 : l0, turn_b ? l0 : 0), call->ldb, copy_b);
+        cblas_sgemm(CblasRowMajor, turn_a ? CblasTrans : CblasNoTrans, turn_b ? CblasTrans : CblasNoTrans,
+                    (gm_blas_int)m, (gm_blas_int)n, (gm_blas_int)l, 1, copy_a, (gm_blas_int)across_a, copy_b,
+                    (gm_blas_int)across_b, 0, sums, (gm_blas_int)n);
+        real->add_sums(m, n, c, ldc, sums);
     }
 }
 
-static const real real_int8 = {sizeof(int8_t), sizeof(int32_t), gemm_int8, add_int32_t};
+static const real real_int8 = {sizeof(int8_t), sizeof(int32_t), gemm_copies, add_int32, {copy_i8, copy_u8}, add_sums};
+static const real real_tf32 = {sizeof(float), sizeof(float), gemm_copies, add_float, {copy_tf32}, add_float};
+static const real real_fp16 = {sizeof(float), sizeof(float), gemm_copies, add_float, {copy_fp16}, add_float};
+static const real real_bf16 = {sizeof(float), sizeof(float), gemm_copies, add_float, {copy_bf16}, add_float};
 
 /* --- All of them --- */
 
@@ -132,10 +157,8 @@ static void make_tile(const real *real, const gm_product_call *call, int64_t i0,
     int64_t m = gm_min(call->tile, call->m - i0), n = gm_min(call->tile, call->n - j0);
     float *work = (float *)(void *)((char *)buffer + (size_t)(call->tile * call->tile) * real->size);
     char *acc = (char *)call->acc + (size_t)(i0 * call->ldacc + j0) * real->size;
-    if (call->k == 0 && !call->accumulate) {
-        for (int64_t i = 0; i < m; i++)
-            memset(acc + (size_t)(i * call->ldacc) * real->size, 0, (size_t)n * real->size);
-    }
+    if (call->k == 0 && !call->accumulate)
+        clear(real, m, n, acc, call->ldacc);
     for (int64_t l0 = 0; l0 < call->k && is_wanted(stopped); l0 += call->leaf) {
         int64_t k = gm_min(call->leaf, call->k - l0);
         const void *a = call->transpose_a ? element(real, call->a, call->lda, l0, i0)
@@ -143,9 +166,9 @@ static void make_tile(const real *real, const gm_product_call *call, int64_t i0,
         const void *b = call->transpose_b ? element(real, call->b, call->ldb, j0, l0)
                                           : element(real, call->b, call->ldb, l0, j0);
         if (l0 == 0 && !call->accumulate) {
-            real->gemm(call, m, n, k, a, b, acc, call->ldacc, work);
+            real->gemm(real, call, m, n, k, a, b, acc, call->ldacc, work);
         } else {
-            real->gemm(call, m, n, k, a, b, buffer, n, work);
+            real->gemm(real, call, m, n, k, a, b, buffer, n, work);
             real->add(m, n, acc, call->ldacc, buffer);
         }
     }
@@ -157,8 +180,7 @@ static int blas_takes(const gm_product_call *call)
     return (int64_t)(gm_blas_int)longest == longest;
 }
 
-/* tiles_each: of a thread. */
-static int matmul(const real *real, int tiles_each, int threads, const gm_product_call *call)
+static int matmul(const real *real, int threads, const gm_product_call *call)
 {
     if (!blas_takes(call)) {
         return gm_fail(GM_EDEVICE,
@@ -169,7 +191,7 @@ static int matmul(const real *real, int tiles_each, int threads, const gm_produc
     }
     int64_t across = gm_ceil_div(call->n, call->tile), tiles = across * gm_ceil_div(call->m, call->tile);
     int64_t batch = gm_max(call->batch, 1);
-    int stopped = 0;
+    int stopped = 0, tiles_each = real->copy[0] ? GM_CPU_TILES_COPIES : GM_CPU_TILES;
     threads = (int)gm_min(threads, call->tile_count / tiles_each);
 #pragma omp parallel num_threads(threads)
     {
@@ -186,17 +208,14 @@ static int matmul(const real *real, int tiles_each, int threads, const gm_produc
     return stopped ? gm_stop_status() : GM_OK; /* after a signal the rest of the product was left out */
 }
 
-int gm_cpu_matmul_fp32(int threads, const gm_product_call *call)
-{
-    return matmul(&real_float, GM_CPU_TILES, threads, call);
-}
-
-int gm_cpu_matmul_fp64(int threads, const gm_product_call *call)
-{
-    return matmul(&real_double, GM_CPU_TILES, threads, call);
-}
-
-int gm_cpu_matmul_int8(int threads, const gm_product_call *call)
-{
-    return matmul(&real_int8, GM_CPU_TILES_INT8, threads, call);
-}
+#define MATMUL(name, real)                                             \
+    int gm_cpu_matmul_##name(int threads, const gm_product_call *call) \
+    {                                                                  \
+        return matmul(&real, threads, call);                           \
+    }
+MATMUL(fp32, real_float)
+MATMUL(fp64, real_double)
+MATMUL(tf32, real_tf32)
+MATMUL(fp16, real_fp16)
+MATMUL(bf16, real_bf16)
+MATMUL(int8, real_int8)

@@ -85,7 +85,7 @@ def storages():
 def same_bits():
     """Of random numbers: of the same product alone, in any way."""
     for (f, m, n, k), dtype, precision in (((9, 64, 64, 64), "f4", "fp32"), ((7, 150, 40, 700), "f4", "exact"), ((5, 130, 270, 2500), "f8", "fp64"),
-                                           ((5, 30, 270, 900), "f4", "fp32")):
+                                           ((5, 30, 270, 900), "f4", "fp32"), ((5, 150, 40, 700), "f4", "bf16")):
         gm.write("r.h5", A=rng.standard_normal((f, m, k)).astype(dtype), B=rng.standard_normal((f, k, n)).astype(dtype))
         alone = []
         for i in range(f):

@@ -362,3 +362,14 @@ def difference(before, after):
 def integers(rng, shape, low=-4, high=5, dtype="f8"):
     """Small integers: products of them are exact in every precision."""
     return rng.integers(low, high, shape).astype(dtype)
+
+
+def shortened(x, precision):
+    """float32 as products of tf32, fp16 or bf16 take it, rounded to nearest, ties to even; of other precisions as it is. In float64."""
+    x = x.astype("f4")
+    if precision == "fp16":
+        return x.astype("f2").astype("f8")
+    bits = {"tf32": 13, "bf16": 16}.get(precision, 0) # that are dropped
+    word = x.view("u4")
+    half = (1 << bits >> 1) - 1 + (word >> bits & 1) if bits else 0
+    return np.where(np.isnan(x), x, ((word + half) >> bits << bits).astype("u4").view("f4")).astype("f8")

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Operands of products that are not two matrices of floats: vectors, integers of 8 and of 64 bits, files of
-column-major programs; against NumPy, for several ranks and pieces, with the same bits."""
+"""Operands of products that are not two matrices of floats as they are: vectors, integers of 8 and of 64 bits, floats that
+are rounded, files of column-major programs; against NumPy, for several ranks and pieces, with the same bits."""
 import itertools
 
 import gm
@@ -179,6 +179,32 @@ def short_integers():
     refused("--precision int8 --type i16", 2, r"--type 'i16': expected i32, .*f64 for C", "b.h5:/i b.h5:/one --precision int8 --type i16")
 
 
+def short_floats():
+    """tf32, fp16, bf16: elements are rounded to nearest, ties to even, and summed in float32 (tensor cores cut bits off)."""
+    sum_error = 1e-6 if device == "cpu" else 1e-4
+    for precision, largest in (("tf32", np.inf), ("fp16", 65504), ("bf16", np.inf)):
+        a, b = (rng.standard_normal(shape).astype("f4") for shape in ((150, 700), (700, 90)))
+        a[3, 5], a[3, 6], b[7, 9] = 1 + 2.0**-11 + 2.0**-9, 1 + 2.0**-8, 2.0**-15 * 1.0009 # ties, and subnormal in float16
+        gm.write("h.h5", A=a, B=b, At=a.T, Bt=b.T, wide=b.astype("f8"))
+        x, y = gm.shortened(a, precision), gm.shortened(b, precision)
+        want, size = x @ y, abs(x) @ abs(y)
+        gm.ok(abs(want - a.astype("f8") @ b).max() > 20 * sum_error, f"{device}: {precision} is told from float32")
+        for arguments in ("h.h5", "h.h5:/At h.h5:/B --transpose a", "h.h5:/A h.h5:/Bt --transpose b", "h.h5:/At h.h5:/Bt --transpose ab", "h.h5:/A h.h5:/wide"):
+            ranks, options = next(ways)
+            c, ran = made(f"{arguments} --precision {precision} {options}", ranks)
+            error = np.inf if c is None else (abs(c - want) / size).max()
+            gm.ok(error < sum_error and c.dtype == "f4", f"{device}: {precision}: {arguments}, {ranks} ranks {options}: {error:.2g}", ran)
+        same_bits(f"{precision}", f"h.h5 --precision {precision}")
+        gm.write("h.h5", A=a.reshape(3, 50, 700), B=b)
+        c, ran = made(f"h.h5 --batch --precision {precision}")
+        gm.ok(c is not None and (abs(c.reshape(150, 90) - want) / size).max() < sum_error, f"{device}: {precision}: a batch", ran)
+        a[8, 1], a[9, 2], a[10] = np.nan, -np.inf, 1e5
+        gm.write("h.h5", A=a, B=abs(b))
+        c, ran = made(f"h.h5 --precision {precision}")
+        good = c is not None and np.isnan(c[8]).all() and (c[9] == -np.inf).all() and (np.isinf(c[10]).all() if largest < 1e5 else np.isfinite(c[10]).all())
+        gm.ok(good and np.isfinite(np.delete(c, (8, 9, 10), 0)).all(), f"{device}: {precision}: NaN, infinity, and elements beyond {largest:g}", ran)
+
+
 for device in gm.devices():
-    gm.together([vectors, vector_bits, wide_integers, short_integers, column_major])
+    gm.together([vectors, vector_bits, wide_integers, short_integers, short_floats, column_major])
 gm.done()

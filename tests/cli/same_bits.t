@@ -38,7 +38,7 @@ def shape(m, n, k, precision, ways):
 
 
 JOBS = [(700, 900, 1100, "fp64", WAYS), (700, 900, 1100, "fp32", WAYS), (700, 900, 1100, "exact", FEW), (45, 33, 60000, "fp64", FEW),
-        (45, 33, 60000, "fp32", FEW), (45, 33, 60000, "exact", FEW)]
+        (45, 33, 60000, "fp32", FEW), (45, 33, 60000, "exact", FEW), (700, 900, 1100, "tf32", FEW), (45, 33, 60000, "bf16", FEW)]
 for device in gm.devices():
     gm.together([functools.partial(shape, *job) for job in JOBS], 2)
 gm.done()

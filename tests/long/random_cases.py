@@ -5,7 +5,7 @@ import math
 
 import oracle
 import plain_statistics as plain
-from gm import h5py, np, read
+from gm import h5py, np, read, shortened
 from random_data import chunk_of, extent, name_of, native, numbers, pick, put, shape
 
 
@@ -73,7 +73,7 @@ def leaf_of(precision, k):
 
 def bound_of(precision, a, b):
     """gamma |A| |B| of docs/accuracy.md; once more for the inputs that fp32 rounds."""
-    u, k = {"fp64": 2.0**-53, "fp32": 2.0**-24, "exact": 2.0**-53, "int8": 0}[precision], a.shape[1]
+    u, k = {"fp64": 2.0**-53, "fp32": 2.0**-24, "exact": 2.0**-53, "int8": 0}.get(precision, 2.0**-24), a.shape[1]
     leaf = leaf_of(precision, k)
     gamma = (min(k, leaf) + k / leaf + 3) * u
     return gamma * product_of(abs(a), abs(b))
@@ -104,7 +104,7 @@ def matmul(rng):
     precision = "fp64" if any(kind == "f8" or kind[0] != "f" for kind in kinds) else "fp32"
     if rng.random() < 0.4:
         narrow = all(kind in ("u1", "i1", "u2", "i2", "f2", "f4") for kind in kinds)
-        precision = pick(rng, "fp64", "fp32", *["exact"] * narrow, *["int8"] * 3 * all(kind in ("u1", "i1") for kind in kinds))
+        precision = pick(rng, "fp64", "fp32", "tf32", "fp16", "bf16", *["exact"] * narrow, *["int8"] * 3 * all(kind in ("u1", "i1") for kind in kinds))
         words += ["--precision", precision]
     out = {"fp64": "f8", "int8": "i4"}.get(precision, "f4")
     if rng.random() < 0.3:
@@ -127,7 +127,7 @@ def matmul(rng):
 
     def faults(ran):
         with np.errstate(all="ignore"):
-            wide = [x.astype("f4").astype("f8") if precision in ("fp32", "exact") else x.astype("f8") for x in (a, b)]
+            wide = [x.astype("f8") if precision in ("fp64", "int8") else shortened(x, precision) for x in (a, b)]
             acc = product_of(*wide) if alpha else np.zeros((a.shape[0], b.shape[1]))
             x = alpha * acc
             want = x + beta * c0.astype("f8") if beta else x

@@ -312,10 +312,12 @@ static void test_products(const gm_ranks *ranks)
     int status = command_run_all(ranks, plant, line);
     gm_error_get(&error);
     json_t *root = json_load_file("r.json", 0, NULL), *rows = json_object_get(root, "rows"), *one;
-    tap_ok(status == GM_OK && json_array_size(rows) == 2 * 5 * 9, "five precisions in nine shapes: %s", error.text);
+    tap_ok(status == GM_OK && json_array_size(rows) == 2 * 7 * 9, "seven precisions in nine shapes: %s", error.text);
     check_rows(rows, "fp64", " fp64", 1e-14, 5);
     check_rows(rows, "fp32", " fp32", 4e-6, 5);
     check_rows(rows, "exact", " fp32", 4e-6, 5);
+    check_rows(rows, "tf32", " fp32", 0x1p-9, 5);
+    check_rows(rows, "fp16", " fp32", 0x1p-9, 5);
     check_rows(rows, "bf16", " bf16", 0x1p-6, 5);
     check_rows(rows, "int8", " int8, B'", 0, 2);
     tap_ok(turned > 0 && turned < calls, "integers are multiplied with B transposed: %d of %d calls", turned, calls);
@@ -325,7 +327,7 @@ static void test_products(const gm_ranks *ranks)
         means += json_integer_value(json_object_get(one, "shapes")) == 9 &&
                  json_number_value(json_object_get(one, "geometric_mean")) > 0 &&
                  json_number_value(json_object_get(one, "worst")) <= json_number_value(json_object_get(one, "best"));
-    tap_ok(means == 5, "a mean for each precision: %d", means);
+    tap_ok(means == 7, "a mean for each precision: %d", means);
     json_decref(root);
     is_wrong = 1;
     status = command_run_all(ranks, plant, line);
