@@ -2,12 +2,14 @@
 # shellcheck disable=SC2154 # variables of tests/gpu/run
 # tests/gpu/parts.sh: the parts of tests/gpu/run, which sources this file.
 #
-# A part starts units: a test of the suite, a program under one tool, the products of one precision. A unit writes TAP to a file of its own in
-# $logs/$part. Its last line says how the unit ended; a unit whose file has that line is not run again.
+# A part starts units: a test of the suite, a program under one tool, the products of one precision. A unit writes TAP
+# to $logs/$part/.NAME, which becomes NAME when the unit has ended: then it is not run again. The last line says how
+# it ended.
 
 on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t) # of files and signals: no device in sight
 alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
 longest=(tests/cli/{normalize,reduce,matmul,normalize_same,transpose,parts,bad_input}.t)
+prepared=0 # seconds until the first unit of this part in this call
 starts=12 # of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its limit of 10 s
 
 is_in() {
@@ -21,17 +23,32 @@ room_for() {
     while (($(jobs -rp | wc -l) >= $1)); do wait -n; done
 }
 
-has_ended() {
-    [ -f "$1" ] && [[ $(tail -n 1 "$1") =~ ^exit\ [0-9]+\ after\ [0-9]+\ s$ ]]
+# under_way PART [WORD...]: files of units that are due, or have begun, but have not ended; with words of find.
+under_way() {
+    find "$logs/$1" -type f -name '.*' "${@:2}"
 }
 
-# unit NAME COMMAND...: runs a unit, unless it has ended in an earlier call.
+# unit NAME COMMAND...: runs a unit, unless it has ended in an earlier call. After a call cut it off it waits for one
+# that has more time left for it, and has failed if it had nearly all that a call has: then it would never end.
 unit() {
-    local log=$logs/$part/$1 start=$SECONDS
+    local log=$logs/$part/$1 said=$logs/$part/.$1 start=$SECONDS left=$((until - SECONDS)) had=0 code
     shift
-    has_ended "$log" && return
-    "$@" >"$log" 2>&1
-    echo "exit $? after $((SECONDS - start)) s" >>"$log"
+    [ ! -e "$log" ] || return 0
+    [ ! -e "$said" ] || read -r _ had _ <"$said"
+    if ((had > 0 && had * 10 >= (limit - reserve - prepared) * 9)); then
+        printf '\nBail out! no end in %d s, which is all the time of a call of %d s\n' "$had" "$limit" >>"$said"
+        echo "exit 124 after $had s" >>"$said"
+    elif ((left <= had)); then
+        touch "$said"
+        return
+    else
+        rm -f "$said" # what a call has ended may still write to it
+        { echo "# $left s are left of this call"; "$@"; } >"$said" 2>&1
+        code=$?
+        ((SECONDS < until)) || return # did it end, or was it ended?
+        echo "exit $code after $((SECONDS - start)) s" >>"$said"
+    fi
+    mv "$said" "$log"
 }
 
 # --- The suite ---
@@ -185,6 +202,7 @@ part_sanitizer() {
         run_program gen matrices "$scratch/odd-$type.h5" --rows 301 --inner 1157 --columns 450 --type "$type" || return
     done
     precisions=$(find_precisions) || { echo "$precisions" >&2; return 1; }
+    prepared=$SECONDS
     for tool in memcheck racecheck; do
         for test in "${tests[@]}"; do
             [[ $test == tests/kernels/* && $test != */sight ]] || continue # that one makes no call of CUDA
@@ -282,6 +300,7 @@ part_products() {
     local precision precisions
     export OMPI_MCA_mpi_yield_when_idle=1
     precisions=$(find_precisions) || { echo "$precisions" >&2; return 1; }
+    prepared=$SECONDS
     for precision in $precisions; do
         unit "$precision" checked products_of "$precision"
     done
