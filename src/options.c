@@ -157,6 +157,12 @@ static void getopt_tables(struct option *longs, char *letters)
     *letters = '\0';
 }
 
+/* Is there a file that --force may be about? Operations with an output know for themselves. */
+static int may_replace(const gm_options *o)
+{
+    return operations[o->operation].groups & OUTPUT || o->report || o->json || o->csv || o->plot || o->clean;
+}
+
 static int check_fit(const gm_options *options)
 {
     int op = options->operation;
@@ -165,6 +171,9 @@ static int check_fit(const gm_options *options)
             return gm_fail(GM_EUSAGE, "--%s is not an option of %s", rows[i].name, operations[op].name);
     if (options->quiet && options->verbose)
         return gm_fail(GM_EUSAGE, "--quiet and --verbose exclude each other, expected one of them");
+    if (options->force && !may_replace(options))
+        return gm_fail(GM_EUSAGE, "--force: %s writes no file here that could exist, expected --report as well",
+                       operations[op].name);
     if (options->model && !options->plan)
         return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, which is not given");
     if (options->operand_count < operations[op].least)

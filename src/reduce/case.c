@@ -65,16 +65,18 @@ static int read_statistics(gm_reduce_case *c, const char *list)
     return GM_OK;
 }
 
-/* Options of datasets that there are none of, or that are scalars. */
+/* Options of an output or of datasets that there are none of, or of datasets that are scalars. */
 static int check_layout(const gm_options *o, const gm_reduce_case *c)
 {
-    static const char *const names[] = {"chunk", "deflate", "shuffle"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !c->writes; i++)
-        if (gm_options_given(o, names[i]))
+    static const char *const names[] = {"output-layout", "chunk", "deflate", "shuffle", "no-sync", "force"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !c->writes; i++) {
+        int is_of_report = strcmp(names[i], "force") == 0;
+        if (gm_options_given(o, names[i]) && !(is_of_report && o->report))
             return gm_fail(GM_EUSAGE,
-                           "--%s: the statistics of all elements are printed, expected --output as well, or --axis "
+                           "--%s: the statistics of all elements are printed, expected --output%s as well, or --axis "
                            "frame, pixel, vector or a number",
-                           names[i]);
+                           names[i], is_of_report ? " or --report" : "");
+    }
     if (c->rank == 0 && o->chunk)
         return gm_fail(GM_EUSAGE, "--chunk %s: each statistic is a scalar, which has no chunks", o->chunk);
     if (c->rank == 0 && (o->deflate || o->shuffle))

@@ -222,7 +222,10 @@ def refusals():
             ("reduce x.h5:/x --axis -3", 2, "2 dimensions.*0 to 1, or -2 to -1"), ("reduce x.h5:/x --nan drop", 2, "nan"),
             ("reduce x.h5:/x[:,0] --axis -2", 2, "1 dimension, expected 0, or -1 "), ("reduce x.h5:/x --chunk 1 -o y.h5", 2, "scalar.*no chunks"),
             ("reduce x.h5:/none -o y.h5", 3, "min of an empty integer dataset is undefined"),
-            ("reduce x.h5:/x --deflate 3", 2, "printed"), ("reduce x.h5:/none --axis 1", 3, "min of an empty integer dataset is undefined"),
+            *((f"reduce x.h5:/x {option}", 2, "printed, expected --output as well") for option in
+              ("--output-layout single", "--output-layout parts", "--chunk 2,2", "--deflate 3", "--shuffle", "--no-sync")),
+            ("reduce x.h5:/x --force", 2, "printed, expected --output or --report as well"), ("reduce x.h5:/x --axis all --plan --force", 2, "printed"),
+            ("reduce x.h5:/none --axis 1", 3, "min of an empty integer dataset is undefined"),
             ("reduce x.h5:/text", 3, "string"), ("reduce nofile.h5", 3, "nofile"), ("reduce x.h5:/x --axis 0 -o x.h5 --force", 4, "x.h5"),
             ("reduce x.h5:/x[:,0] --axis 0 --chunk 3 -o y.h5", 2, "scalar.*no chunks"), ("reduce x.h5:/x --axis 0 -o 'y.h5:/a[0]'", 2, "selection"),
             ("reduce x.h5:/large --host-memory 10K", 5, "--host-memory.*expected at least"), ("reduce x.h5:/large --piece 1M --host-memory 1M --depth 9", 5, "host-memory"),
@@ -231,6 +234,11 @@ def refusals():
         faults = gm.faults_of_refusal(ran, code, pattern)
         gm.ok(not faults and gm.state() == before, f"refused: {arguments}", *faults, ran)
     damaged()
+    with open("r.json", "w") as file:
+        file.write("no report")
+    ran = gm.run("reduce x.h5:/x --report r.json --device cpu")
+    forced = gm.run("reduce x.h5:/x --report r.json --force --device cpu")
+    gm.ok(ran.code == 4 and forced.code == 0 and json.load(open("r.json"))["results"], "--force without an output replaces the file of --report", ran, forced)
     ran = gm.run("reduce x.h5:/large --host-memory 10K --device cpu")
     needed = ran.err.split("at least ")[1].split()[0]
     ran = gm.run(f"reduce x.h5:/large --host-memory {needed} --device cpu")

@@ -77,7 +77,7 @@ static void add_options(const char *line, char *others)
 
 static int run(const char *command, const char *caps, gm_error *error)
 {
-    const char *output = strncmp(command, "compare", 7) == 0 ? "" : "--force --no-sync";
+    const char *output = strstr(command, "out.h5") ? "--force --no-sync" : "";
     int status = command_run_all(&ranks, NULL, "%s --device %s --threads 2 %s %s", command, kind, output, caps);
     gm_error_get(error);
     gm_error_clear();

@@ -34,6 +34,11 @@ static void test_good(void)
     tap_ok(gm_options_given(&o, "alpha") && !gm_options_given(&o, "beta"), "what was given is known");
     tap_ok(parse(&o, "compare -- -a.h5 -b.h5") == GM_OK && strcmp(o.operands[0], "-a.h5") == 0, "-- ends the options");
     tap_ok(parse(&o, "matmul --alpha -1e-3 a.h5") == GM_OK && o.alpha == -1e-3, "a negative number is a value");
+    static const char *const forced[] = {"compare a b --force --report r.json", "info --force --report r.json",
+                                         "info --leftovers a --clean --force",  "bench --force --json r.json",
+                                         "bench --force --csv r.csv",           "bench --force --plot r.svg"};
+    for (size_t i = 0; i < sizeof forced / sizeof *forced; i++)
+        tap_ok(parse(&o, forced[i]) == GM_OK && o.force, "'%s'", forced[i]);
     tap_ok(parse(&o, "--help") == GM_OK && o.help, "--help alone");
     tap_ok(parse(&o, "matmul --help") == GM_OK && o.help && o.operation == GM_OP_MATMUL, "--help of an operation");
 }
@@ -75,6 +80,10 @@ static void test_bad(void)
         {"matmul a -qvq", "--quiet is given twice"},
         {"--help -h", "--help is given twice"},
         {"matmul a --quiet -v", "exclude each other"},
+        {"compare a b --force", "--force: compare writes no file"},
+        {"info --force", "--force: info writes no file"},
+        {"info --leftovers a --force", "--force: info writes no file"},
+        {"bench flip --force", "--force: bench writes no file"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gm_options o;
