@@ -43,10 +43,16 @@ int gm_stdout_flush(void)
     return fflush(stdout) || ferror(stdout) ? gm_fail(GM_EOUTPUT, "standard output: %s", strerror(errno)) : GM_OK;
 }
 
+/* One line, whatever a name or a library put into the text. */
+static void print(const char *kind, const char *text)
+{
+    char line[GM_ESCAPED * GM_MESSAGE_MAX];
+    fprintf(stderr, "gpumem-run: %s: %s\n", kind, gm_escape_line(text, line, sizeof line));
+}
+
 void gm_error_print(const char *text)
 {
-    char line[GM_MESSAGE_MAX];
-    fprintf(stderr, "gpumem-run: error: %s\n", gm_escape_line(text, line, sizeof line));
+    print("error", text);
 }
 
 static void say(const char *kind, gm_level least, const char *format, va_list args)
@@ -54,7 +60,7 @@ static void say(const char *kind, gm_level least, const char *format, va_list ar
     if (!speaks || hushed || level_now < least)
         return;
     char text[GM_MESSAGE_MAX];
-    fprintf(stderr, "gpumem-run: %s: %s\n", kind, gm_message_format(text, format, args));
+    print(kind, gm_message_format(text, format, args));
 }
 
 #define SPEAKER(name, kind, least)      \

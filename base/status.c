@@ -12,10 +12,10 @@ static _Thread_local int hushed;
 
 char *gm_message_format(char *text, const char *format, va_list args)
 {
-    char raw[GM_MESSAGE_MAX + 1]; /* one more byte tells a text that fits from one that is cut */
-    vsnprintf(raw, sizeof raw, format, args);
-    raw[gm_escape_fit(raw, GM_MESSAGE_MAX - 1)] = '\0';
-    return gm_escape_line(raw, text, GM_MESSAGE_MAX);
+    char whole[GM_MESSAGE_MAX + 4]; /* of a text that is cut, all of the character at the cut */
+    vsnprintf(whole, sizeof whole, format, args);
+    whole[gm_escape_fit(whole, GM_MESSAGE_MAX - 1)] = '\0';
+    return strcpy(text, whole);
 }
 
 int gm_fail(int code, const char *format, ...)

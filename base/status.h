@@ -20,8 +20,8 @@ enum gm_status {
 enum { GM_MESSAGE_MAX = 1536 }; /* bytes of a message, the final NUL included */
 
 typedef struct gm_error {
-    int code; /* GM_OK when nothing was recorded */
-    char text[GM_MESSAGE_MAX];
+    int code;                  /* GM_OK when nothing was recorded */
+    char text[GM_MESSAGE_MAX]; /* names in it have any bytes: escaped where it is printed (base/text/escape.h) */
 } gm_error;
 
 #ifdef __GNUC__
@@ -30,8 +30,7 @@ typedef struct gm_error {
 #define GM_PRINTF(text, first)
 #endif
 
-/* Writes a message as one line to text [GM_MESSAGE_MAX], whatever a name or a library put into it: escaped
- * (base/text/escape.h) and cut to that size. Returns text. */
+/* Writes a message to text [GM_MESSAGE_MAX], cut to that size between characters. Returns text. */
 char *gm_message_format(char *text, const char *format, va_list args) GM_PRINTF(2, 0);
 
 /* Records code and message unless an error is recorded already (the first one is the cause). Thread-safe. Returns code.

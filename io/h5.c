@@ -39,8 +39,9 @@ void gm_h5_unlock(void)
 
 static herr_t take_first(unsigned n, const H5E_error2_t *entry, void *text)
 {
+    const char *said = entry->desc ? entry->desc : entry->func_name;
     if (n == 0)
-        gm_escape_line(entry->desc ? entry->desc : entry->func_name, text, GM_H5_TEXT);
+        snprintf(text, GM_H5_TEXT, "%.*s", (int)gm_escape_fit(said, GM_H5_TEXT - 1), said);
     return 0;
 }
 

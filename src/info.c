@@ -27,7 +27,7 @@ static void look_at_device(const gm_device_ops *ops, int index, gm_device_info *
         gm_error_clear();
         *info = (gm_device_info){.index = -1, .numa_node = -1};
         snprintf(info->kind, sizeof info->kind, "%s", ops->kind);
-        snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, error.text);
+        gm_escape_line(error.text, info->name, sizeof info->name);
     }
     if (device)
         ops->close(device);
@@ -63,10 +63,12 @@ static void look_around(const gm_job *job, int64_t room, gm_place *s)
 static void print_exchange(const gm_job *job, double rate)
 {
     const gm_exchange_choice *x = &job->exchange;
+    char reason[GM_ESCAPED * GM_MESSAGE_MAX];
     if (job->ranks->size == 1)
         return;
     printf("\nexchange between ranks, of device memory\n");
-    printf("  %-12s %s%s%s\n", "path", x->path[0] ? x->path : "none", x->reason[0] ? ": " : "", x->reason);
+    printf("  %-12s %s%s%s\n", "path", x->path[0] ? x->path : "none", x->reason[0] ? ": " : "",
+           gm_escape_line(x->reason, reason, sizeof reason));
     if (rate > 0)
         printf("  %-12s %.4g GB/s a rank, all at once\n", "to the next", rate / 1e9);
 }

@@ -67,13 +67,23 @@ static size_t put_character(const unsigned char **text, int controls, char out[4
     return used;
 }
 
+/* The same for a line, if controls is set: there a backslash is an escape, or is escaped. */
+static size_t put_line_character(const unsigned char **text, int controls, char out[4 * GM_ESCAPED])
+{
+    if (!controls || **text != '\\')
+        return put_character(text, controls, out);
+    memcpy(out, "\\\\", 2);
+    ++*text;
+    return 2;
+}
+
 static char *escape(const char *text, int controls, char *out, size_t room)
 {
     const unsigned char *at = (const unsigned char *)text;
     char character[4 * GM_ESCAPED];
     size_t used = 0;
     while (*at) {
-        size_t length = put_character(&at, controls, character);
+        size_t length = put_line_character(&at, controls, character);
         if (used + length >= room)
             break;
         memcpy(out + used, character, length);
@@ -115,11 +125,6 @@ size_t gm_escape_fit(const char *text, size_t most)
     for (size_t back = 1; back < 4 && back <= most; back++) /* a character that begins before the cut and ends after */
         if (decode(bytes + most - back, &code) > back)
             return most - back;
-    for (size_t back = 1; back < GM_ESCAPED && back <= most; back++) {
-        const char *at = text + most - back;
-        if (*at == '\\' && (back == 1 || at[1] == 'x'))
-            return most - back;
-    }
     return most;
 }
 

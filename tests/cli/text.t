@@ -16,7 +16,8 @@ NAMES = [
     ("turn\u202e\u2066back\u2028".encode(), "turn\\xe2\\x80\\xae\\xe2\\x81\\xa6back\\xe2\\x80\\xa8", "turn\u202e\u2066back\u2028"),
     ("c1\x9bm".encode(), "c1\\xc2\\x9bm", "c1\x9bm"),
     ("caf\u00e9 \u20ac \U0001f600".encode(), "caf\u00e9 \u20ac \U0001f600", "caf\u00e9 \u20ac \U0001f600"),
-    (b"quote\"' back\\slash", "quote\"' back\\slash", "quote\"' back\\slash"),
+    (b"quote\"' back\\slash", "quote\"' back\\\\slash", "quote\"' back\\slash"),
+    (b"no\\newline \\x1b\x1b\\", "no\\\\newline \\\\x1b\\x1b\\\\", "no\\newline \\x1b\x1b\\"),
 ]
 
 
@@ -85,9 +86,9 @@ for raw, line, plain in NAMES:
 # A note, a warning, a refusal of the command line.
 write("plain.h5", "d")
 with h5py.File("plain.h5", "a") as file:
-    file["d"].attrs[b"at\x1b\xff"] = file["d"].ref
+    file["d"].attrs[b"at\\\x1b\xff"] = file["d"].ref
 ran = run("flip", "plain.h5:/d", "--axis", "0", "-o", "flipped.h5")
-gm.ok(ran.returncode == 0 and is_clean(ran.stderr) and b"'at\\x1b\\xff'" in ran.stderr, "a name in a warning", ran)
+gm.ok(ran.returncode == 0 and is_clean(ran.stderr) and b"'at\\\\\\x1b\\xff'" in ran.stderr, "a name in a warning", ran)
 ran = run(b"multi\nply", "plain.h5")
 gm.ok(ran.returncode == 2 and is_clean(ran.stderr) and b"no operation 'multi\\nply'" in ran.stderr, "a word of the command", ran)
 ran = run("reduce", b"/" + 70 * "\u20ac".encode() + 5000 * b"x")

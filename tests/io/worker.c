@@ -49,7 +49,7 @@ static int add_state(const void *argument, size_t bytes, gm_reply *reply)
 static int fail_late(const void *argument, size_t bytes, gm_reply *reply)
 {
     gm_reply_add(reply, argument, bytes);
-    return gm_fail(GM_EUSAGE, "%s: it says\nno", (const char *)argument);
+    return gm_fail(GM_EUSAGE, "%s: it says \\n no", (const char *)argument);
 }
 
 static int crash(const void *argument, size_t bytes, gm_reply *reply)
@@ -190,7 +190,7 @@ static void check_replies(void)
     fails(gm_worker_stream("sink", count_up, &sizes[6], sizeof sizes[6], refuse, &times), GM_EOUTPUT, "refused",
           "a sink that fails");
     tap_ok(times == 1, "is not called again");
-    fails(gm_worker_run("late", fail_late, "file.h5", 8, &found, &bytes), GM_EUSAGE, "file.h5: it says\\nno",
+    fails(gm_worker_run("late", fail_late, "file.h5", 8, &found, &bytes), GM_EUSAGE, "file.h5: it says \\n no",
           "a call that fails");
     tap_ok(!found && !bytes, "has no reply");
     status = gm_worker_run("nested", nest, "abc", 4, &found, &bytes);
