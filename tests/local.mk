@@ -195,6 +195,7 @@ check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
 dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests/gpu/exchange tests/gpu/pack tests/gpu/run
 EXTRA_DIST += \
+	tests/cli/bfloat.py \
 	tests/cli/gm.py \
 	tests/cli/oracle.py \
 	tests/cli/plain_statistics.py \

@@ -3,60 +3,13 @@
 import itertools
 
 import gm
+import oracle
+from bfloat import BF16, get, kind, put, rounded, value
 from gm import h5py, np
 
 rng = np.random.default_rng(16)
 ALL = np.arange(65536, dtype="u2").reshape(256, 256)
 ranks_in_turn = itertools.cycle((1, 2, 1, 3))
-
-
-def kind(big=False, exponent=8, bias=127):
-    """A float of 16 bits with so many of exponent."""
-    made = (h5py.h5t.IEEE_F32BE if big else h5py.h5t.IEEE_F32LE).copy()
-    made.set_fields(15, 15 - exponent, exponent, 0, 15 - exponent)
-    made.set_size(2)
-    made.set_ebias(bias)
-    return made
-
-
-def value(bits):
-    """NaN are quiet: NumPy's minimum and maximum may take a signaling one for the result."""
-    return (np.where((bits & np.uint16(0x7fff)) > 0x7f80, bits | np.uint16(0x40), bits).astype("u4") << 16).view("f4")
-
-
-def rounded(x):
-    """The bits of the bfloat16 nearest to float64, ties to even; NaN has the same bits everywhere."""
-    x = np.asarray(x, "f8")
-    with np.errstate(all="ignore"):
-        quantum = np.ldexp(1.0, np.maximum(np.frexp(x)[1], -125) - 8)
-        near = np.where(np.isfinite(x), np.rint(x / quantum) * quantum, x)
-        near = np.where(np.abs(near) < 2.0**128, near, np.copysign(np.inf, near)).astype("f4")
-    return np.where(np.isnan(x), 0x7fc0, near.view("u4") >> 16).astype("u2")
-
-
-def put(file, name, bits, made=None, chunks=None):
-    """bits: in the order of this machine; made: the type in the file."""
-    made = made or kind()
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    if chunks:
-        properties.set_chunk(chunks)
-        properties.set_shuffle()
-        properties.set_deflate(1)
-    with h5py.File(file, "a") as f:
-        data = h5py.h5d.create(f.id, name.encode(), made, h5py.h5s.create_simple(bits.shape), properties)
-        raw = bits.byteswap() if made.get_order() == h5py.h5t.ORDER_BE else bits
-        data.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(raw), made)
-
-
-def get(file, name):
-    """The bits of a dataset, which is bfloat16; None if it is not."""
-    with h5py.File(file, "r") as f:
-        made = f[name].id.get_type()
-        if made not in (kind(), kind(big=True)):
-            return None
-        raw = np.empty(f[name].shape, "u2")
-        f[name].id.read(h5py.h5s.ALL, h5py.h5s.ALL, raw, made)
-        return raw.byteswap() if made.get_order() == h5py.h5t.ORDER_BE else raw
 
 
 def check(title, arguments, want, name=None, ranks=None):
@@ -172,6 +125,10 @@ for device in gm.devices():
                 ran = gm.run(f"normalize x.h5:/x_be {arguments} {more} -o o.h5 --force --no-sync --device {device}", next(ranks_in_turn))
                 with h5py.File("o.h5", "r") as f:
                     gm.ok(ran.code == 0 and np.array_equal(f[next(iter(f))][()], want), f"{device}: normalize {arguments} {more}", ran)
+    for method, per, span in (("minmax", "frame", None), ("minmax", "pixel", (-3.3, 8.7)), ("percentile", "stack", None), ("percentile", "frame", (0, 200))):
+        given = f"--range={span[0]},{span[1]}" if span else ""
+        check(f"normalize {method} per {per} {given}, by the oracle", f"normalize x.h5:/x --method {method} --per {per} {given}",
+              rounded(oracle.normalize(value(ordinary), method, per, BF16, span)[0]))
     low = value(np.arange(0, 0x7f7f, dtype="u2")).astype("f8")
     middle = (low + value(np.arange(1, 0x7f80, dtype="u2"))) / 2
     near = np.concatenate([middle, np.nextafter(middle, 0), np.nextafter(middle, np.inf), [3.4e38, 1e39, np.inf, np.nan, 1e-300, 5e-324, 2.0**-134]])

@@ -1,16 +1,18 @@
-"""The expected results of normalize, by NumPy one operation at a time; statistics of integers by exact arithmetic."""
+"""The expected results of normalize, by NumPy one operation at a time; statistics of integers by exact arithmetic. Types are those of NumPy, or BF16 of
+bfloat.py."""
 import decimal
 import fractions
 import math
 import warnings
 
 import numpy as np
+from bfloat import array_type, cast
 
 ROUND = {"nearest-even": np.rint, "half-up": lambda v: np.floor(v + v.dtype.type(0.5)), "truncate": np.trunc}
 
 
 def is_float(dtype):
-    return np.dtype(dtype).kind == "f"
+    return array_type(dtype).kind == "f"
 
 
 def limits(dtype, target):
@@ -21,7 +23,7 @@ def limits(dtype, target):
 
 
 def wants_wide(dtype):
-    dtype = np.dtype(dtype)
+    dtype = array_type(dtype)
     return dtype == "f8" or (dtype.kind in "iu" and dtype.itemsize >= 4)
 
 
@@ -105,16 +107,16 @@ def store(v, out, lo, hi, marked, rounding, value):
     with np.errstate(over="ignore", invalid="ignore"):
         clipped = ((r < real(lo)) | (r > real(hi))) & ~marked
         if is_float(out):
-            y = r.astype(out)
+            y = cast(r, out)
             clipped |= np.isfinite(r) & np.isinf(y) & ~marked
-            y = np.where(r >= real(hi), np.dtype(out).type(hi), np.where(r <= real(lo), np.dtype(out).type(lo), y)).astype(out)
+            y = np.where(r >= real(hi), cast(hi, out), np.where(r <= real(lo), cast(lo, out), y)).astype(array_type(out))
             y[nan] = np.nan
         else:
             y = np.where((r > real(lo)) & (r < real(hi)), r, 0).astype(out)
             y[r >= real(hi)] = hi
             y[r <= real(lo)] = lo
             y[nan] = 0
-    y[marked] = np.dtype(out).type(value)
+        y[marked] = cast(value, out)
     return y, {"clipped": int(clipped.sum()), "nan": int(nan.sum()), "marked": int(marked.sum())}
 
 
@@ -132,7 +134,7 @@ def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="n
     """The output and the counts."""
     x = np.asarray(x)
     x = x.astype(x.dtype.newbyteorder("="))
-    out = np.dtype(out or ("f4" if method == "zscore" and not is_float(x.dtype) else x.dtype))
+    out = out or ("f4" if method == "zscore" and not is_float(x.dtype) else x.dtype)
     target = method in ("minmax", "percentile")
     lo, hi = range or limits(out, target)
     real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
@@ -155,7 +157,7 @@ def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="n
 
 
 def flatfield(x, flat, dark=None, out=None, log=False):
-    out = np.dtype(out or ("f4" if not is_float(x.dtype) else x.dtype))
+    out = out or ("f4" if not is_float(x.dtype) else x.dtype)
     real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore") # of no elements but NaN

@@ -5,8 +5,9 @@ import math
 
 import oracle
 import plain_statistics as plain
+from bfloat import BF16, array_type, cast, is_stored, largest
 from gm import h5py, np, read, shortened
-from random_data import chunk_of, extent, name_of, native, numbers, pick, put, shape
+from random_data import any_bits, chunk_of, extent, name_of, native, numbers, pick, put, shape
 
 
 class Case:
@@ -33,6 +34,13 @@ def dataset_of(name):
     return name.partition("[")[0].rpartition(":")[2]
 
 
+def written(name, kind, file="out.h5"):
+    """The elements of a dataset of the output, which is of this kind."""
+    if is_stored(file, name) != (kind == BF16):
+        raise ValueError(f"{name} is {'' if kind == BF16 else 'not '}to be bfloat16")
+    return read(file, name)
+
+
 def differences(got, want, equal):
     """Up to three places where two arrays differ."""
     if got.dtype != want.dtype or got.shape != want.shape:
@@ -48,7 +56,10 @@ def same(got, want):
     return differences(got, want, (got == want) | ((got != got) & (want != want)))
 
 
-def same_bits(got, want):
+def same_bits(got, want, kind=None):
+    """Of BF16, which h5py reads by conversion, any NaN is any other."""
+    if kind == BF16:
+        got, want = (np.where(np.isnan(x), np.float32(np.nan), x) for x in (got, want))
     if got.dtype != want.dtype or got.shape != want.shape:
         return differences(got, want, True)
     bits = f"u{got.dtype.itemsize}"
@@ -82,7 +93,7 @@ def bound_of(precision, a, b):
 def operand(rng, dims, kind, exact, finite):
     if exact:
         low = 0 if kind[0] == "u" else -4
-        return rng.integers(low, 5, dims).astype(kind)
+        return cast(rng.integers(low, 5, dims), kind)
     return np.clip(numbers(rng, dims, kind, finite), -1e4, 1e4) if finite and kind == "f2" else numbers(rng, dims, kind, finite)
 
 
@@ -91,24 +102,24 @@ def matmul(rng):
     m, n = (extent(rng, 40 if k > 300 else 90) for _ in "mn")
     m, n = (0 if rng.random() < 0.03 else e for e in (m, n))
     exact, finite = rng.random() < 0.5, rng.random() < 0.8
-    kinds = [pick(rng, *"u1 i1 u2 i2 u4 i4 f2 f4 f4 f4 f8 f8".split(), *["u8", "i8"] * exact) for _ in "AB"]
+    kinds = [pick(rng, *"u1 i1 u2 i2 u4 i4 f2 f4 f4 f4 f8 f8".split(), BF16, *["u8", "i8"] * exact) for _ in "AB"]
     transpose = pick(rng, "", "", "a", "b", "ab")
     one = rng.random() < 0.08 and transpose in ("a", "b") # A and B are the same elements
     a, b = (operand(rng, dims[::-1] if letter in transpose else dims, kind, exact, finite)
             for dims, kind, letter in zip(((m, k), (k, n)), kinds, "ab"))
-    name, a = put(rng, a, "a", True)
-    words, other, b = ([name, name], name, a) if one else ([name], *put(rng, b, "b"))
+    name, a = put(rng, a, "a", True, kinds[0])
+    words, other, b = ([name, name], name, a) if one else ([name], *put(rng, b, "b", kind=kinds[1]))
     words = words if one else words + [other]
     if one:
         kinds[1] = kinds[0]
     precision = "fp64" if any(kind == "f8" or kind[0] != "f" for kind in kinds) else "fp32"
     if rng.random() < 0.4:
-        narrow = all(kind in ("u1", "i1", "u2", "i2", "f2", "f4") for kind in kinds)
+        narrow = all(kind in ("u1", "i1", "u2", "i2", "f2", "f4", BF16) for kind in kinds)
         precision = pick(rng, "fp64", "fp32", "tf32", "fp16", "bf16", *["exact"] * narrow, *["int8"] * 3 * all(kind in ("u1", "i1") for kind in kinds))
         words += ["--precision", precision]
     out = {"fp64": "f8", "int8": "i4"}.get(precision, "f4")
     if rng.random() < 0.3:
-        out = pick(rng, "f2", "f4", "f8")
+        out = pick(rng, "f2", "f4", "f8", BF16)
         words += ["--type", name_of(out)]
     alpha = pick(rng, 1, 1, 1, -1, 0.5, 2.5, 0)
     words += [f"--alpha={alpha}"] if alpha != 1 else []
@@ -116,8 +127,9 @@ def matmul(rng):
     a, b = (native(x).T if letter in transpose else native(x) for x, letter in ((a, "a"), (b, "b")))
     c0, beta, code = None, 0, 0
     if rng.random() < 0.3:
-        c0 = operand(rng, (a.shape[0], b.shape[1]), pick(rng, "u1", "i4", "i8", "f2", "f4", "f8"), exact, finite)
-        given, c0 = put(rng, c0, "c0")
+        kind = pick(rng, "u1", "i4", "i8", "f2", "f4", "f8", BF16)
+        c0 = operand(rng, (a.shape[0], b.shape[1]), kind, exact, finite)
+        given, c0 = put(rng, c0, "c0", kind=kind)
         beta = pick(rng, 1, 1, -2, 0.5, 0)
         words += ["--add", given] + ([f"--beta={beta}"] if beta != 1 else [])
         code = 3 if beta and c0.dtype.kind != "f" and (abs(c0.astype("f8")) > 2.0**53).any() else 0
@@ -131,35 +143,35 @@ def matmul(rng):
             acc = product_of(*wide) if alpha else np.zeros((a.shape[0], b.shape[1]))
             x = alpha * acc
             want = x + beta * c0.astype("f8") if beta else x
-            got = read("out.h5", dataset)
-            if got.dtype != np.dtype(out) or got.shape != want.shape:
-                return differences(got, want.astype(out), True)
+            got = written(dataset, out)
+            if got.dtype != array_type(out) or got.shape != want.shape:
+                return differences(got, cast(want, out), True)
             if out == "i4":
                 return same(got, np.clip(np.nan_to_num(np.rint(want)), -2.0**31, 2.0**31 - 1).astype(out))
             if exact:
-                return same(got, want.astype(out))
+                return same(got, cast(want, out))
             error = abs(alpha) * bound_of(precision, *wide) if alpha else np.zeros_like(want)
             error = error + 2.0**-52 * (abs(x) + abs(want))
-            near = abs(got.astype("f8") - want) <= error + {"f2": 2.0**-11, "f4": 2.0**-24, "f8": 0}[out] * (abs(want) + error) + \
-                {"f2": 2.0**-25, "f4": 2.0**-150, "f8": 0}[out]
-            alike = (got != got) & (want != want) | (got == want.astype(out)) | near
-            large = ~(abs(want) + error < float(np.finfo(out).max)) | ~np.isfinite(error) # near the overflow, or of inputs that are not finite
+            near = abs(got.astype("f8") - want) <= error + {"f2": 2.0**-11, BF16: 2.0**-8, "f4": 2.0**-24, "f8": 0}[out] * (abs(want) + error) + \
+                {"f2": 2.0**-25, BF16: 2.0**-134, "f4": 2.0**-150, "f8": 0}[out]
+            alike = (got != got) & (want != want) | (got == cast(want, out)) | near
+            large = ~(abs(want) + error < float(largest(out))) | ~np.isfinite(error) # near the overflow, or of inputs that are not finite
             large &= np.isfinite(want) | (~np.isfinite(error) & np.isfinite(product_of(abs(wide[0]), abs(wide[1]))))
-            return differences(got, want.astype(out), alike | large)
+            return differences(got, cast(want, out), alike | large)
     return Case(["matmul", *words], faults, code)
 
 
 # --- reduce ---
 
 def expected_type(name, kind, n):
-    return plain.type_of(name, np.dtype(kind), n)
+    return plain.type_of(name, array_type(kind), n)
 
 
 def reduce(rng):
-    kind = pick(rng, "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f4", "f8", "f8")
+    kind = pick(rng, "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f4", "f8", "f8", BF16)
     dims = shape(rng, pick(rng, 300, 3000, 3000, 20000))
     x = numbers(rng, dims, kind)
-    name, x = put(rng, x, "x", True)
+    name, x = put(rng, x, "x", True, kind)
     x = native(x)
     axis = pick(rng, "all", "all", "frame", "pixel", "vector", *range(x.ndim)) if x.ndim else "all"
     rows, results = plain.segments(x, axis)
@@ -180,7 +192,8 @@ def reduce(rng):
 
     def faults(ran):
         with h5py.File("out.h5", "r") as f:
-            got = {s: f[s][()] for s in f}
+            stored = list(f)
+        got = {s: written(s, kind if s in ("min", "max") else None) for s in stored}
         wrong = [] if sorted(got) == sorted(names) else [f"datasets {sorted(got)}"]
         wrong += [f"{s} is {got[s].shape} {got[s].dtype}" for s in got
                   if got[s].shape != results or got[s].dtype != expected_type(s, kind, n)]
@@ -223,19 +236,19 @@ def normalize(rng):
     method = pick(rng, "minmax", "minmax", "zscore", "percentile", "percentile", "scale", "flatfield")
     if method == "flatfield":
         return flatfield(rng)
-    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f4 f8 f8".split())
+    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f4 f8 f8".split(), BF16)
     dims = shape(rng, pick(rng, 300, 3000, 20000))
     data = numbers(rng, dims, kind)
-    if method in ("minmax", "percentile") and kind in ("f4", "f8") and rng.random() < 0.15: # spans that overflow
-        data = np.where(rng.random(dims) < 0.2, rng.choice(np.array([-1, -0.6, 0.3, 1]) * np.finfo(kind).max, dims), data).astype(kind)
-    name, x = put(rng, data, "x", True)
+    if method in ("minmax", "percentile") and kind in ("f4", "f8", BF16) and rng.random() < 0.15: # spans that overflow
+        data = cast(np.where(rng.random(dims) < 0.2, rng.choice(np.array([-1, -0.6, 0.3, 1]) * largest(kind), dims), data), kind)
+    name, x = put(rng, data, "x", True, kind)
     x = native(x)
     per = pick(rng, "stack", "frame", *["pixel"] * (method != "percentile")) if method != "scale" else "stack"
     out = kind if kind[0] == "f" or method != "zscore" else "f4"
     words = [name, "--method", method] if method != "minmax" or rng.random() < 0.5 else [name]
     words += ["--per", per] if method != "scale" and (per != "stack" or rng.random() < 0.3) else []
     if rng.random() < 0.6:
-        out = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
+        out = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split(), BF16)
         words += ["--type", name_of(out)]
     given, ends = range_words(rng, out, method in ("minmax", "percentile"))
     rounding = pick(rng, "nearest-even", "nearest-even", "half-up", "truncate")
@@ -252,9 +265,9 @@ def normalize(rng):
     dataset = dataset_of(name)
 
     def faults(ran):
-        got = read("out.h5", dataset)
+        got = written(dataset, out)
         if x.size == 0:
-            return same(got, np.zeros(x.shape, out))
+            return same(got, np.zeros(x.shape, array_type(out)))
         want, counts = oracle.normalize(x, method, per, out, ends, rounding, **more)
         if method == "zscore" and kind[0] == "f":
             return close(got, want, x, per, out, ends, rounding)
@@ -277,10 +290,12 @@ def close(got, want, x, per, out, ends, rounding):
         p = parts.astype("f8")
         ratio = (p - mean) / std
         error = 4 * u * (abs(ratio) + abs(mean) / std + size / std * 2.0**-44 / u) + 1e-12 * abs(ratio)
-        if np.dtype(out).kind != "f":
+        if not oracle.is_float(out):
             error = error + 1 # rounding changes its mind
         elif out == "f2":
             error = error + 2.0**-10 * abs(ratio) + 2.0**-24
+        elif out == BF16:
+            error = error + 2.0**-7 * abs(ratio) + 2.0**-133
         elif out == "f4":
             error = error + 2.0**-23 * abs(ratio)
         # An almost constant part: its deviation is as uncertain as 2^-31 relative to it, or to nothing at all.
@@ -297,11 +312,11 @@ def parts_like(y, per):
 
 
 def flatfield(rng):
-    kind = pick(rng, "u1", "u2", "i2", "f4", "f8", "u4")
+    kind = pick(rng, "u1", "u2", "i2", "f4", "f8", "u4", BF16)
     dims = shape(rng, 3000, (1, 2, 3, 3, 4))
     dims = tuple(max(n, 1) for n in dims)
     dims = dims if len(dims) > 1 else (*dims, int(rng.integers(1, 9)))
-    name, x = put(rng, numbers(rng, dims, kind, True), "x")
+    name, x = put(rng, numbers(rng, dims, kind, True), "x", kind=kind)
     x = native(x)
     words, fields = [name, "--method", "flatfield"], []
     for field in ("flat", "dark")[:pick(rng, 1, 2)]:
@@ -309,15 +324,15 @@ def flatfield(rng):
         if x.ndim == 2:
             count = 3 if count in (None, x.shape[0]) and x.shape[0] != 3 else count or 2 # a flat of the stack's shape makes it one frame
         frames = x.shape[1:] if count is None else (count, *x.shape[1:])
-        source = pick(rng, "u1", "u2", "i4", "f4") # whole numbers: their means are exact sums, rounded once
-        data = rng.integers(0, 200 if field == "flat" else 20, frames).astype(source)
-        given, data = put(rng, data, field)
+        source = pick(rng, "u1", "u2", "i4", "f4", BF16) # whole numbers: their means are exact sums, rounded once
+        data = cast(rng.integers(0, 200 if field == "flat" else 20, frames), source)
+        given, data = put(rng, data, field, kind=source)
         fields.append(native(data))
         words += [f"--{field}", given]
     single = x.ndim == 2 and (fields[0].shape == x.shape or fields[0].shape[1:] == x.shape)
     out = kind if kind[0] == "f" else "f4"
     if rng.random() < 0.5:
-        out = pick(rng, "u1", "u2", "i4", "f4", "f8")
+        out = pick(rng, "u1", "u2", "i4", "f4", "f8", BF16)
         words += ["--type", name_of(out)]
     log = rng.random() < 0.3
     words += ["--log"] * log + output(rng, x.shape)
@@ -325,7 +340,7 @@ def flatfield(rng):
     stack = x[None] if single else x
 
     def faults(ran):
-        got = read("out.h5", dataset)
+        got = written(dataset, out)
         want, counts = oracle.flatfield(stack, *fields, **({} if len(fields) > 1 else {"dark": None}), out=out, log=log)
         want = want.reshape(x.shape)
         if not log:
@@ -334,7 +349,7 @@ def flatfield(rng):
             return differences(got, want, True)
         bound = {"f8": 1e-14, "f4": 1e-6}.get(out, 1.0) # two units in the last place of the logarithm may round the other way
         with np.errstate(all="ignore"):
-            near = abs(got.astype("f8") - want.astype("f8")) <= bound * np.maximum(1, abs(want.astype("f8"))) * 2.0**-2 + (np.dtype(out).kind != "f")
+            near = abs(got.astype("f8") - want.astype("f8")) <= bound * np.maximum(1, abs(want.astype("f8"))) * 2.0**-2 + (not oracle.is_float(out))
         return differences(got, want, near | (got == want) | ((got != got) & (want != want)))
     return Case(["normalize", *words], faults)
 
@@ -342,34 +357,31 @@ def flatfield(rng):
 # --- flip, transpose, gather, gen, compare ---
 
 def flip(rng):
-    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
+    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split(), BF16)
     dims = shape(rng, pick(rng, 300, 20000), (1, 2, 3, 3, 4, 5))
-    data = np.frombuffer(rng.bytes(int(np.prod(dims)) * np.dtype(kind).itemsize), kind).reshape(dims)
-    name, x = put(rng, data, "x", True)
+    name, x = put(rng, any_bits(rng, dims, kind), "x", True, kind)
     axis = int(rng.integers(-x.ndim, x.ndim))
     words = ["flip", name, f"--axis={axis}", *output(rng, x.shape)]
     dataset = dataset_of(name)
-    return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(np.flip(x, axis))))
+    return Case(words, lambda ran: same_bits(native(written(dataset, kind)), native(np.flip(x, axis)), kind))
 
 
 def transpose(rng):
-    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
+    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split(), BF16)
     dims = shape(rng, pick(rng, 300, 20000), (2, 2, 3, 3, 4, 5))
-    data = np.frombuffer(rng.bytes(int(np.prod(dims)) * np.dtype(kind).itemsize), kind).reshape(dims)
-    name, x = put(rng, data, "x", True)
+    name, x = put(rng, any_bits(rng, dims, kind), "x", True, kind)
     first, second = map(int, rng.permutation(x.ndim)[:2])
     given = [axis - x.ndim if rng.random() < 0.3 else axis for axis in (first, second)]
     want = np.swapaxes(x, first, second)
     words = ["transpose", name, f"--axes={given[0]},{given[1]}", *output(rng, want.shape)]
     dataset = dataset_of(name)
-    return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(want)))
+    return Case(words, lambda ran: same_bits(native(written(dataset, kind)), native(want), kind))
 
 
 def gather(rng):
-    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split())
+    kind = pick(rng, *"u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split(), BF16)
     dims = tuple(max(n, 1) for n in shape(rng, pick(rng, 300, 20000), (1, 2, 3, 3, 4)))
-    data = np.frombuffer(rng.bytes(int(np.prod(dims)) * np.dtype(kind).itemsize), kind).reshape(dims)
-    name, x = put(rng, data, "x", True)
+    name, x = put(rng, any_bits(rng, dims, kind), "x", True, kind)
     two = x.ndim > 1 and rng.random() < 0.3
     positions = shape(rng, pick(rng, 30, 300), (0, 1, 1, 2, 3)) if 0 not in x.shape[:1 + two] else (0,)
     words, indices = ["gather", name], []
@@ -382,7 +394,7 @@ def gather(rng):
     want = x[tuple(index.astype("i8") for index in indices)] if good else np.empty(positions + x.shape[1 + two:])
     words += output(rng, want.shape)
     dataset = dataset_of(name)
-    return Case(words, lambda ran: same_bits(native(read("out.h5", dataset)), native(want)) if good else [], 0 if good else 3)
+    return Case(words, lambda ran: same_bits(native(written(dataset, kind)), native(want), kind) if good else [], 0 if good else 3)
 
 
 def gen(rng):
@@ -393,7 +405,7 @@ def gen(rng):
     sizes = [extent(rng, 40) if rng.random() > 0.03 else 0 for _ in names]
     for name, size in zip(names, sizes):
         words += [f"--{name}", size]
-    type_ = pick(rng, *"u1 u2 i4 u8 f2 f4 f8".split())
+    type_ = pick(rng, *"u1 u2 i4 u8 f2 f4 f8".split(), BF16)
     if words[6] == "normal" and type_[0] != "f":
         type_ = "f4"
     words += ["--type", name_of(type_)] + ["--big-endian"] * (rng.random() < 0.3)
@@ -408,8 +420,8 @@ def gen(rng):
             return [str(again)]
         wrong = []
         for name, dims in shapes.items():
-            got = read("out.h5", name)
-            wrong += [] if got.shape == dims and native(got).dtype == np.dtype(type_) else [f"{name} is {got.dtype} {got.shape}"]
+            got = written(name, type_)
+            wrong += [] if got.shape == dims and native(got).dtype == array_type(type_) else [f"{name} is {got.dtype} {got.shape}"]
             wrong += same_bits(got, read("again.h5", name))
             if got.size > 50 and words[6] != "integers" and len(np.unique(native(got))) < 3:
                 wrong.append(f"{name} is not random")
@@ -429,15 +441,16 @@ def compared(x, y):
 
 
 def compare(rng):
-    kinds = [pick(rng, *"u1 u2 i2 i4 f2 f4 f8".split()) for _ in "xy"]
+    kinds = [pick(rng, *"u1 u2 i2 i4 f2 f4 f8".split(), BF16) for _ in "xy"]
     dims = shape(rng, pick(rng, 300, 20000))
     x = numbers(rng, dims, kinds[0])
     y = x
     if rng.random() < 0.6 and x.size:
         y = np.where(rng.random(dims) < 0.1, numbers(rng, dims, kinds[0]), x)
     with np.errstate(all="ignore"):
-        y = np.asarray(y).astype(kinds[1] if rng.random() < 0.3 else kinds[0])
-    (first, x), (second, y) = put(rng, x, "x", True), put(rng, y, "y")
+        kinds[1] = pick(rng, kinds[1], kinds[0], kinds[0])
+        y = cast(y, kinds[1])
+    (first, x), (second, y) = put(rng, x, "x", True, kinds[0]), put(rng, y, "y", kind=kinds[1])
     want = compared(native(x), native(y))
 
     def faults(ran):

@@ -2,9 +2,9 @@
 import os
 
 import corpus
+from bfloat import BF16, cast, narrowed, value
 from gm import h5py, np
 
-KINDS = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
 GZIP = dict(compression="gzip", compression_opts=1)
 
 
@@ -14,6 +14,8 @@ def pick(rng, *choices):
 
 def name_of(kind):
     """As the command line has it: f4 is f32."""
+    if kind == BF16:
+        return "bf16"
     kind = np.dtype(kind)
     return f"{kind.kind}{8 * kind.itemsize}"
 
@@ -53,11 +55,17 @@ def real_numbers(rng, shape, kind, finite=False):
         chosen = SPECIAL[:1] if how == 5 else SPECIAL[3:] if how == 6 else SPECIAL
         x = np.where(rng.random(shape) < pick(rng, 0.02, 0.3), rng.choice(chosen, shape), x)
     with np.errstate(over="ignore"):
-        return np.asarray(x).astype(kind)
+        return cast(x, kind)
 
 
 def numbers(rng, shape, kind, finite=False):
     return real_numbers(rng, shape, kind, finite) if kind[0] == "f" else whole_numbers(rng, shape, kind)
+
+
+def any_bits(rng, shape, kind):
+    stored = np.dtype("u2" if kind == BF16 else kind)
+    bits = np.frombuffer(rng.bytes(int(np.prod(shape)) * stored.itemsize), stored).reshape(shape)
+    return value(bits) if kind == BF16 else bits
 
 
 def extent(rng, most):
@@ -137,8 +145,8 @@ def compact(x, rng):
     return "d.h5:/d", x
 
 
-def is_read(name, held):
-    """Does libhdf5 read that? Otherwise the file is not what its maker meant."""
+def is_read(name, held, is_bf16):
+    """Does libhdf5 read that? Otherwise the file is not what its maker meant. It converts bfloat16, and keeps all but which NaN it was."""
     path, dataset = name.split(":", 1)
     read = np.empty(held.shape, held.dtype)
     try:
@@ -146,44 +154,48 @@ def is_read(name, held):
             f[dataset].id.read(h5py.h5s.ALL, h5py.h5s.ALL, read, h5py.h5t.py_create(held.dtype))
     except OSError:
         return False
-    return read.tobytes() == held.tobytes()
+    return read.tobytes() == held.tobytes() if not is_bf16 else np.array_equal(read, held, equal_nan=True)
 
 
-def made(way, x, rng):
+def made(way, x, rng, is_bf16=False):
     try:
-        name, held = way(x, rng)
-        good = is_read(name, held)
+        with narrowed(is_bf16):
+            name, held = way(x, rng)
+        good = is_read(name, held, is_bf16)
     except ValueError: # a chunk that h5py does not take
         good = False
-    return (name, held) if good else contiguous(x, rng)
+    if good:
+        return name, held
+    with narrowed(is_bf16):
+        return contiguous(x, rng)
 
 
-def stored(rng, x, folder, external=False):
+def stored(rng, x, folder, external=False, is_bf16=False):
     """Writes x, in any layout, to files in a folder. Returns the name of the dataset and what it holds."""
     ways = [contiguous, contiguous, compact]
     if x.ndim and x.size:
         ways += [chunks, chunks, chunks, lambda y, r: chunks(y, r, True), corpus.linked]
     if x.size > 11 and x.ndim:
-        ways += [corpus.early, corpus.holes, corpus.resized, corpus.masked, lambda y, r: corpus.holes(y, r, **corpus.EVERYTHING)]
+        ways += [corpus.early, corpus.holes, corpus.resized, *[corpus.masked] * (not is_bf16), lambda y, r: corpus.holes(y, r, **corpus.EVERYTHING)]
         if max(x.shape) >= 4:
             ways += [corpus.virtual, lambda y, r: corpus.virtual(y, r, pick(r, "interleaved", "gaps")), corpus.virtual_twice]
         if x.shape[0] >= 3:
             ways += [corpus.virtual_rows, lambda y, r: corpus.virtual_rows(y, r, 7, True)]
     way = pick(rng, *ways)
-    if external and x.size > 11 and rng.random() < 0.08: # its files are looked for in the working folder
+    if external and not is_bf16 and x.size > 11 and rng.random() < 0.08: # its files are looked for in the working folder
         return made(lambda y, r: corpus.external(y, r, pick(r, 1, 3)), x, rng)
     os.mkdir(folder)
     os.chdir(folder)
     try:
-        name, held = made(way, np.ascontiguousarray(x) if x.ndim else x, rng)
+        name, held = made(way, np.ascontiguousarray(x) if x.ndim else x, rng, is_bf16)
     finally:
         os.chdir("..")
     return f"{folder}/{name}", held
 
 
-def put(rng, x, folder, external=False, selects=True):
-    """An input: how the command line names it, and its elements, which the layout may have changed (fill values)."""
+def put(rng, x, folder, external=False, kind=None):
+    """An input: how the command line names it, and its elements, which the layout may have changed (fill values). kind: that of x, if it is BF16."""
     x = np.asarray(x).astype(with_order(rng, x.dtype))
-    full, text, values = embed(rng, x) if selects and rng.random() < 0.5 else (x, "", ())
-    name, held = stored(rng, full, folder, external)
+    full, text, values = embed(rng, x) if rng.random() < 0.5 else (x, "", ())
+    name, held = stored(rng, full, folder, external, kind == BF16)
     return name + text, np.asarray(held[values] if text else held)
