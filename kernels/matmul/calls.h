@@ -160,7 +160,9 @@ typedef struct gm_finish_call {
  * With M [rows][cols] (file bytes, as for unpack), p [cols] and q [rows], each output that is not NULL is added to:
  *   r += M p      r_abs += |M| |p|      r_sq += row sums of M^2       (all [rows])
  *   s += q'M      s_abs += |q|'|M|      s_sq += column sums of M^2    (all [cols])
- * p may be NULL when r and r_abs are, q when s and s_abs are. Elements that are not finite go in as they are. */
+ * p may be NULL when r and r_abs are, q when s and s_abs are. Elements that are not finite go in as they are. A sum of
+ * squares that float64 does not hold is infinite; with `wide` it may be -(the sum * 2^-1200) instead, as it is on the
+ * processor, and what it is added to may be. */
 typedef struct gm_probe_call {
     int64_t rows, cols;
     const void *m;
@@ -170,6 +172,7 @@ typedef struct gm_probe_call {
     const double *p, *q; /* device memory, as all of these */
     double *r, *r_abs, *r_sq;
     double *s, *s_abs, *s_sq;
+    int wide;
     /* A batch of matrices of one shape, each with vectors of its own; 0 is 1. */
     int64_t batch;
     size_t next_m;                          /* bytes from one to the next */

@@ -1,6 +1,7 @@
 /* Products of a matrix with vectors on the processor. A row's sums and a column's sums are made in an order that
  * depends on the matrix alone: the same bits with any number of threads. */
 #include <math.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "kernels/host.h"
@@ -53,6 +54,56 @@ SUM(sum_products, x[j] * p[j])
 SUM(sum_magnitudes, fabs(x[j]) * fabs(p[j]))
 SUM(sum_squares, x[j] * x[j])
 
+/* Adds a square to a sum that float64 may not hold (calls.h). */
+static void add_square(double *sum, double x)
+{
+    double more = *sum + x * x, small = x * 0x1p-600;
+    if (*sum >= 0 && (isfinite(more) || !isfinite(x)))
+        *sum = more;
+    else
+        *sum = (*sum < 0 ? *sum : -(*sum * 0x1p-600) * 0x1p-600) - small * small;
+}
+
+/* Is this, plus other squares, what a sum of squares is now? Only elements above 1e150 make it another form. */
+static int is_plain(double before, double now)
+{
+    return before >= 0 && isfinite(now);
+}
+
+static int is_wide(const gm_probe_call *call)
+{
+    return call->wide && call->type == GM_DTYPE_F64; /* squares of other elements are not so large */
+}
+
+static double squares_of_row(const gm_probe_call *call, int64_t i)
+{
+    double buffer[SEGMENT], sum = call->r_sq[i];
+    for (int64_t j = 0; j < call->cols; j += SEGMENT) {
+        int64_t n = gm_min(SEGMENT, call->cols - j);
+        const double *x = segment(call, i, j, n, buffer);
+        for (int64_t l = 0; l < n; l++)
+            add_square(&sum, x[l]);
+    }
+    return sum;
+}
+
+/* The squares of columns j .. j + n - 1 once more, of those whose sums are not plain. before: their sums without. */
+static void add_squares(const gm_probe_call *call, int64_t i0, int64_t i1, int64_t j, int64_t n, const double *before)
+{
+    double buffer[SEGMENT], *sum = call->s_sq + j;
+    int place[SEGMENT], places = 0;
+    for (int l = 0; l < n; l++)
+        if (!is_plain(before[l], sum[l])) {
+            place[places++] = l;
+            sum[l] = before[l];
+        }
+    for (int64_t i = i0; i < i1 && places > 0; i++) {
+        const double *x = segment(call, i, j, n, buffer);
+        for (int l = 0; l < places; l++)
+            add_square(&sum[place[l]], x[place[l]]);
+    }
+}
+
 WIDE static void add_row(const gm_probe_call *call, int64_t i)
 {
     double buffer[SEGMENT], r = 0, r_abs = 0, r_sq = 0;
@@ -68,15 +119,19 @@ WIDE static void add_row(const gm_probe_call *call, int64_t i)
     if (call->r_abs != NULL)
         call->r_abs[i] += r_abs;
     if (call->r_sq != NULL)
-        call->r_sq[i] += r_sq;
+        call->r_sq[i] = !is_wide(call) || is_plain(call->r_sq[i], call->r_sq[i] + r_sq) ? call->r_sq[i] + r_sq
+                                                                                        : squares_of_row(call, i);
 }
 
 /* Columns j .. j + n - 1 of rows i0 .. i1 - 1. */
 WIDE static void add_columns(const gm_probe_call *call, int64_t i0, int64_t i1, int64_t j, int64_t n)
 {
-    double buffer[SEGMENT];
+    double buffer[SEGMENT], before[SEGMENT];
     double *s = call->s ? call->s + j : NULL, *s_abs = call->s_abs ? call->s_abs + j : NULL,
            *s_sq = call->s_sq ? call->s_sq + j : NULL;
+    int wide = s_sq != NULL && is_wide(call);
+    if (wide)
+        memcpy(before, s_sq, (size_t)n * sizeof *before);
     for (int64_t i = i0; i < i1; i++) {
         const double *x = segment(call, i, j, n, buffer);
         double q = call->q ? call->q[i] : 0, q_abs = fabs(q);
@@ -96,6 +151,8 @@ WIDE static void add_columns(const gm_probe_call *call, int64_t i0, int64_t i1, 
                 s_sq[l] += x[l] * x[l];
         }
     }
+    if (wide)
+        add_squares(call, i0, i1, j, n, before);
 }
 
 static int wants_rows(const gm_probe_call *call)

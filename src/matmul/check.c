@@ -82,7 +82,7 @@ typedef struct direction {
 
 typedef struct findings {
     gm_deviation passed, failed;
-    int64_t bad, checked, skipped;
+    int64_t bad, checked, skipped, large;
     int64_t tiles, tile[GM_SUSPECTS]; /* that bad lines are in: their number, and the first of them by their lines */
 } findings;
 
@@ -103,11 +103,33 @@ static void keep_worst(gm_deviation *worst, const gm_deviation *other)
         *worst = *other;
 }
 
+/* The root of a sum of squares, which may be wide (kernels/matmul/calls.h); of another one, `lost` may be missing. */
+static double norm_of(double sum, double lost)
+{
+    return sum < 0 ? sqrt(-sum) * 0x1p600 : sqrt(sum + lost);
+}
+
+/* (sum_j x_j^2 |B_j|^2)^(1/2), and the largest |B_j|. */
+static double spread_of(const direction *d, double lost, double *largest)
+{
+    double sum = 0, plain_unit = 1;
+    *largest = 0;
+    for (int64_t j = 0; j < d->length; j++)
+        if (d->other_sq[j] < 0)
+            plain_unit = 0x1p-600;
+    for (int64_t j = 0; j < d->length; j++) {
+        double square = d->other_sq[j] < 0 ? -d->other_sq[j] : (d->other_sq[j] + lost) * plain_unit * plain_unit;
+        sum += d->vector[j] * d->vector[j] * square;
+        *largest = fmax(*largest, norm_of(d->other_sq[j], 0));
+    }
+    return sqrt(sum) / plain_unit;
+}
+
 /* May an operand be infinite on the device, and finite in its file? */
-static int overflows(const gm_matmul *p, double norm, double other_sq)
+static int overflows(const gm_matmul *p, double norm, double other_norm)
 {
     double largest = p->product->largest;
-    return largest > 0 && (norm >= largest || sqrt(other_sq) >= largest);
+    return largest > 0 && (norm >= largest || other_norm >= largest);
 }
 
 static void check_lines(const gm_matmul *p, const direction *d, findings *f)
@@ -125,23 +147,21 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
     /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
     const double lost = 0x1p-1074;
 
-    double vector_sq = 0, spread_sq = 0, other_max = 0;
-    for (int64_t j = 0; j < d->length; j++) {
+    double vector_sq = 0, other_max;
+    for (int64_t j = 0; j < d->length; j++)
         vector_sq += d->vector[j] * d->vector[j];
-        spread_sq += d->vector[j] * d->vector[j] * (d->other_sq[j] + depth * lost);
-        other_max = fmax(other_max, d->other_sq[j]);
-    }
-    double vector_norm = sqrt(vector_sq), spread = sqrt(spread_sq), inner = sqrt(d->inner_sq + depth * lost);
+    double vector_norm = sqrt(vector_sq), spread = spread_of(d, depth * lost, &other_max),
+           inner = norm_of(d->inner_sq, depth * lost);
     *f = (findings){.passed.ratio = -1, .failed.ratio = -1};
     for (int64_t i = 0; i < d->lines; i++) {
-        double added = c->has_c0 ? d->added[i] : 0, added_norm = c->has_c0 ? sqrt(d->added_sq[i]) : 0;
-        double norm = sqrt(d->own_sq[i] + depth * lost), made_norm = sqrt(d->made_sq[i] + length * lost);
+        double added = c->has_c0 ? d->added[i] : 0, added_norm = c->has_c0 ? norm_of(d->added_sq[i], 0) : 0;
+        double norm = norm_of(d->own_sq[i], depth * lost), made_norm = norm_of(d->made_sq[i], length * lost);
         double scale = alpha * norm * spread + beta * added_norm * vector_norm;
         double residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
         double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
                        made_norm * (2 * sigmas * stored + own * vector_norm) + sigmas * rounding * vector_norm +
                        least * length;
-        double product = norm * sqrt(other_max), possible = alpha * product + beta * added_norm;
+        double product = norm * other_max, possible = alpha * product + beta * added_norm;
         int is_beyond = saturates && possible > gm_dtype_largest(c->result) + 1;
         if (!isfinite(residual) || !isfinite(bound) || is_beyond) {
             /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for
@@ -150,6 +170,7 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
                 overflows(p, norm, other_max) || product >= gm_dtype_largest(how->accumulator) / 2 ||
                 possible >= gm_dtype_largest(c->result) / 2) {
                 f->skipped++;
+                f->large += isfinite(d->made[i]) && !isfinite(bound);
                 continue;
             }
             residual = INFINITY;
@@ -188,6 +209,7 @@ void gm_verdict_add(gm_verdict *v, const gm_verdict *other)
     v->repaired += other->repaired;
     v->checked += other->checked;
     v->skipped += other->skipped;
+    v->large += other->large;
     v->nonfinite.nan += other->nonfinite.nan;
     v->nonfinite.inf += other->nonfinite.inf;
     v->nonfinite.overflow += other->nonfinite.overflow;
@@ -258,6 +280,7 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
         keep_worst(&verdict->failed, &f[i].failed);
         verdict->checked += f[i].checked;
         verdict->skipped += f[i].skipped;
+        verdict->large += f[i].large;
     }
     verdict->bad_rows = f[0].bad;
     verdict->bad_cols = f[1].bad;

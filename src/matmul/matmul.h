@@ -133,6 +133,7 @@ typedef struct gm_verdict {
     gm_tile suspect[GM_SUSPECTS];
     int64_t repaired;         /* tiles that passed when they were computed once more */
     int64_t checked, skipped; /* rows and columns */
+    int64_t large;            /* of those skipped: finite, but the squares of elements overflow */
     gm_nonfinite nonfinite;   /* as they were computed first */
     double schemes[GM_SCHEMES];
     int is_wrong; /* the product stays wrong */

@@ -40,6 +40,7 @@ int gm_matmul_probe_op(const gm_matmul *p, gm_queue *queue, int transposed, gm_p
                                .s = call.r,
                                .s_abs = call.r_abs,
                                .s_sq = call.r_sq,
+                               .wide = call.wide,
                                .batch = call.batch,
                                .next_m = call.next_m,
                                .next_p = call.next_q,
@@ -52,8 +53,13 @@ int gm_matmul_probe_op(const gm_matmul *p, gm_queue *queue, int transposed, gm_p
 /* |v|^2 of a vector into one of the lone sums. */
 static int add_square(gm_matmul *p, gm_queue *queue, const double *v, int64_t length, double *sum)
 {
-    gm_probe_call call = {
-        .rows = 1, .cols = length, .m = v, .pitch = (size_t)length * sizeof *v, .type = GM_DTYPE_F64, .r_sq = sum};
+    gm_probe_call call = {.rows = 1,
+                          .cols = length,
+                          .m = v,
+                          .pitch = (size_t)length * sizeof *v,
+                          .type = GM_DTYPE_F64,
+                          .r_sq = sum,
+                          .wide = !gm_matmul_plan_chains(&p->plan)};
     return ops_of(p)->probe(queue, &call);
 }
 
@@ -71,12 +77,14 @@ int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
                        .cols = depth,
                        .m = gm_matmul_panel_of_piece(p, piece, GM_A),
                        .pitch = (size_t)(gm_matmul_panel(p, piece->step, GM_A)->ld * gm_matmul_operand_bytes(p)),
-                       .type = gm_matmul_panel_type(p, GM_A)};
+                       .type = gm_matmul_panel_type(p, GM_A),
+                       .wide = !gm_matmul_plan_chains(&p->plan)}; /* a chain adds sums up as they are */
     gm_probe_call b = {.rows = depth,
                        .cols = piece->cols,
                        .m = gm_matmul_panel_of_piece(p, piece, GM_B),
                        .pitch = (size_t)(gm_matmul_panel(p, piece->step, GM_B)->ld * gm_matmul_operand_bytes(p)),
-                       .type = gm_matmul_panel_type(p, GM_B)};
+                       .type = gm_matmul_panel_type(p, GM_B),
+                       .wide = a.wide};
     gm_probe_call bx = b, au = a, vb = b;
     bx.p = p->x;
     bx.r = p->y;
@@ -128,6 +136,7 @@ int gm_matmul_probe_result(gm_matmul *p, const gm_piece *piece, gm_queue *queue,
         .r_sq = gm_matmul_sum(p, &block, cx + 1) + piece->at_row,
         .s = gm_matmul_sum(p, &block, cx + 2) + piece->at_col,
         .s_sq = gm_matmul_sum(p, &block, cx + 3) + piece->at_col,
+        .wide = 1,
     };
     return ops_of(p)->probe(queue, &call);
 }

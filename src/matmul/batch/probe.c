@@ -29,6 +29,7 @@ static void set_probes(const gm_batch *b, int64_t frames, const gm_batch_operand
                                 .m = o->a,
                                 .pitch = (size_t)(plan->ld[GM_A] * element),
                                 .type = gm_matmul_panel_type(p, GM_A),
+                                .wide = 1,
                                 .batch = frames,
                                 .next_m = (size_t)(o->next_a * element)};
     const gm_probe_call of_b = {.rows = k,
@@ -36,6 +37,7 @@ static void set_probes(const gm_batch *b, int64_t frames, const gm_batch_operand
                                 .m = o->b,
                                 .pitch = (size_t)(plan->ld[GM_B] * element),
                                 .type = gm_matmul_panel_type(p, GM_B),
+                                .wide = 1,
                                 .batch = frames,
                                 .next_m = (size_t)(o->next_b * element)};
     *c = (probes){.bx = of_b, .au = of_a, .vb = of_b, .bb = sum[GM_SUM_BB], .next = next};
@@ -65,6 +67,7 @@ static void set_probes(const gm_batch *b, int64_t frames, const gm_batch_operand
                             .pitch = (size_t)k * sizeof(double),
                             .type = GM_DTYPE_F64,
                             .r_sq = sum[GM_SUM_VV],
+                            .wide = 1,
                             .batch = frames,
                             .next_m = (size_t)own * sizeof(double),
                             .next_r = next};
@@ -123,6 +126,7 @@ int gm_batch_probe_result(gm_batch *b, const gm_piece *piece, const void *m, gm_
                           .r_sq = sums + gm_sum_offset(cx + 1, c->m, c->n),
                           .s = sums + gm_sum_offset(cx + 2, c->m, c->n),
                           .s_sq = sums + gm_sum_offset(cx + 3, c->m, c->n),
+                          .wide = 1,
                           .batch = piece->rows,
                           .next_m = (size_t)(c->m * c->n) * gm_dtype_size(type),
                           .next_r = next,

@@ -17,12 +17,13 @@ typedef struct probe {
     unsigned char *m; /* as in a file */
     double *value;    /* [rows][cols] */
     double *p, *q;
+    int wide;
 } probe;
 
 static probe probe_make(int64_t rows, int64_t cols, gm_dtype type, int swap)
 {
     size_t size = gm_dtype_size(type);
-    probe t = {rows, cols, type, swap, (size_t)(cols + GUARD) * size, NULL, NULL, NULL, NULL};
+    probe t = {rows, cols, type, swap, (size_t)(cols + GUARD) * size, NULL, NULL, NULL, NULL, 0};
     uint64_t state = 17;
     t.m = host_memory((size_t)rows * t.pitch);
     memset(t.m, 0xff, (size_t)rows * t.pitch);
@@ -71,6 +72,7 @@ static void run(bench *b, const probe *t, unsigned request, double *out[OUTPUTS]
                           .pitch = t->pitch,
                           .type = t->type,
                           .swap = t->swap,
+                          .wide = t->wide,
                           .p = p,
                           .q = q,
                           .r = on[0],
@@ -169,6 +171,59 @@ static void test_nonfinite(bench *b)
     probe_free(&t);
 }
 
+/* A sum of squares in either form (kernels/matmul/calls.h). */
+static long double square_of(double sum)
+{
+    return sum < 0 ? -ldexpl(sum, 1200) : sum;
+}
+
+/* Elements of all sizes, which change from one to the next, and from column to column: their squares are more than
+ * float64 holds, or single ones are, or none. */
+static void test_wide(bench *b)
+{
+    enum { ROWS = 700, COLS = 1030, CALLS = 2 };
+    probe t = probe_make(ROWS, COLS, GM_DTYPE_F64, 0);
+    double *sum[CALLS][OUTPUTS];
+    for (int64_t i = 0; i < ROWS * COLS; i++) {
+        int64_t row = i / COLS, col = i % COLS;
+        int large = row % 5 == 1 || col % 7 == 2, exponent = large ? (int)(37 * row + 11 * col) % 1000 : 511;
+        t.value[i] = ldexp(1 + (double)(i % 1000) / 1000, row % 5 == 3 || col % 7 == 4 ? 3 : exponent);
+        memcpy(t.m + (size_t)row * t.pitch + (size_t)col * sizeof(double), &t.value[i], sizeof(double));
+    }
+    for (int call = 0; call < CALLS; call++) {
+        t.wide = call;
+        for (int o = 0; o < OUTPUTS; o++)
+            sum[call][o] = host_memory((size_t)length(&t, o) * sizeof(double));
+        run(b, &t, 077, sum[call]);
+    }
+    double worst = 0;
+    int64_t wide = 0, infinite = 0;
+    int same = 1;
+    for (int o = 2; o < OUTPUTS; o += 3) {
+        for (int64_t i = 0; i < length(&t, o); i++) {
+            double plain = sum[0][o][i], found = sum[1][o][i];
+            long double expected = 1;
+            for (int64_t j = 0; j < length(&t, 5 - o); j++) {
+                long double x = t.value[o == 2 ? i * COLS + j : j * COLS + i];
+                expected += x * x;
+            }
+            wide += found < 0;
+            infinite += isinf(plain);
+            same = same && (found < 0 || isinf(plain) || found == plain);
+            if (!isinf(found))
+                worst = worse(worst, (double)(fabsl(square_of(found) - expected) / expected));
+        }
+    }
+    tap_ok(infinite > 500 && worst <= 1e-13, "%s probe: sums of squares beyond float64, error %.2g of at most 1e-13",
+           b->ops->kind, worst);
+    tap_ok(same && (wide == infinite || !b->ops->unified), "%s probe: the others as they are, %lld are wide",
+           b->ops->kind, (long long)wide);
+    for (int o = 0; o < OUTPUTS; o++)
+        for (int call = 0; call < CALLS; call++)
+            free(sum[call][o]);
+    probe_free(&t);
+}
+
 static void test_probe(bench *b)
 {
     static const int64_t shapes[][2] = {{1, 1}, {3, 2100}, {1300, 3}, {257, 641}};
@@ -182,6 +237,7 @@ static void test_probe(bench *b)
         test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_U16, 1);
     }
     test_nonfinite(b);
+    test_wide(b);
 }
 
 int main(void)

@@ -17,12 +17,13 @@ static gm_device_ops faulty;
 static gm_product product;
 static const gm_device_ops *real_ops;
 static int64_t fault_row, fault_col, fault_rows, fault_cols;
+static gm_precision precision = GM_PRECISION_FP32;
 static int faults; /* products that are wrong */
 static const unsigned char *fault_bytes;
 
 static int run_faulty(gm_queue *queue, const gm_product_call *call)
 {
-    const gm_product *real = gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32});
+    const gm_product *real = gm_product_find(real_ops, NULL, &(gm_product_query){.precision = precision});
     int status = real->run(queue, call);
     size_t size = gm_dtype_size(real->accumulator);
     /* A tile that is computed again has the place of the fault as well. */
@@ -52,7 +53,7 @@ static int alloc_or_fail(gm_device *device, size_t bytes, void **out)
 static const gm_product *give_faulty(gm_device *device, int index)
 {
     const gm_product *real = real_ops->product(device, index);
-    if (!real || real->precision != GM_PRECISION_FP32)
+    if (!real || real->precision != precision)
         return real;
     product = *real;
     product.run = run_faulty;
@@ -84,9 +85,13 @@ static int run(int argc, char **argv, int with_fault, const char *device)
 static void expect(const char *device, const char *in, const char *out, int wanted, const char *message,
                    const char *what)
 {
-    char *argv[] = {"gpumem-run", "matmul", (char *)in,    "-o",   (char *)out,
-                    "--grid",     "1x1x1",  "--precision", "fp32", NULL};
-    int status = run(9, argv, 1, device);
+    char line[256], *argv[16] = {"gpumem-run"};
+    int argc = 1;
+    snprintf(line, sizeof line, "matmul %s -o %s --grid 1x1x1 --precision %s", in, out,
+             gm_precision_get(precision)->name);
+    for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    int status = run(argc, argv, 1, device);
     gm_error error;
     gm_error_get(&error);
     tap_ok(status == wanted, "%s: %s (status %d)", device, what, status);
@@ -135,6 +140,33 @@ static void test_device(const char *device, const char *in, const char *out)
     expect(device, in, out, GM_ECHECK, "in 20 tiles, the first is [0:128, 0:128]", "20 tiles: the device is broken");
 }
 
+/* Elements whose squares float64 does not hold: the check of a processor finds faults all the same. */
+static void test_huge(const char *in, const char *out)
+{
+    char huge[64], operands[160], back[192];
+    snprintf(huge, sizeof huge, "%s/huge.h5", folder);
+    snprintf(operands, sizeof operands, "%s:/C %s:/B", huge, in);
+    snprintf(back, sizeof back, "%s --alpha 1e-190", operands);
+    char *argv[] = {"gpumem-run", "matmul", (char *)in, "--precision", "fp64", "--alpha", "1e200", "-o", huge, NULL};
+    tap_ok(run(9, argv, 0, "cpu") == GM_OK, "huge input is made");
+    precision = GM_PRECISION_FP64;
+    const char *const cases[] = {operands, back};
+    for (int i = 0; i < 2; i++) {
+        fault_row = 300;
+        fault_col = 500;
+        fault_rows = fault_cols = 20;
+        fault_bytes = NULL;
+        faults = 0;
+        expect("cpu", cases[i], out, GM_OK, "", "huge elements pass");
+        faults = INT_MAX;
+        expect("cpu", cases[i], out, GM_ECHECK, "twice in tile [", "zeros in a tile of huge elements, always: caught");
+        faults = 1;
+        expect("cpu", cases[i], out, GM_OK, "", "zeros in a tile of huge elements, once: computed again");
+    }
+    precision = GM_PRECISION_FP32;
+    unlink(huge);
+}
+
 int main(void)
 {
     char in[64], out[64];
@@ -145,6 +177,7 @@ int main(void)
     char *argv[] = {"gpumem-run", "gen", "matrices", in, "--size", "700", NULL};
     tap_ok(run(6, argv, 0, "cpu") == GM_OK, "input is made");
     test_device("cpu", in, out);
+    test_huge(in, out);
     unlink(in);
     rmdir(folder);
     int code = tap_done();
