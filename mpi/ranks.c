@@ -12,10 +12,12 @@
 #include <string.h>
 
 /* For a process that no launcher started Open MPI starts a daemon and looks for networks, unless it is told that the
- * process stays alone. Settings of the user remain. */
+ * process stays alone. All that stay alone share one folder below $TMPDIR, which fails where two make and remove it at
+ * the same time; none is needed. Settings of the user remain. */
 static void start_alone(void)
 {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     setenv("OMPI_MCA_pml", "ob1", 0);
     setenv("OMPI_MCA_btl", "self", 0);
 }
