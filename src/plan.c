@@ -14,10 +14,21 @@
 
 /* --- Within a budget --- */
 
+/* The memory in which a chunked output is packed: by as many of the threads as the budget has room for, at least one.
+ */
+static int64_t pack_bytes(const gm_run *run, const gm_ring_budget *budget)
+{
+    int threads = budget->threads;
+    int64_t bytes;
+    while ((bytes = gm_output_pack_bytes(run->record, run->job->ranks->size, threads)) > budget->host && threads > 1)
+        threads--;
+    return bytes;
+}
+
 /* This rank's plan. The readers and the ring are gone when a chunked output is packed: the larger of both counts. */
 static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
 {
-    int64_t pack = gm_output_pack_bytes(run->record, run->job->ranks->size);
+    int64_t pack = pack_bytes(run, budget);
     *need = *budget;
     int status = run->operation->plan(run, budget, need);
     if (!status)

@@ -195,13 +195,14 @@ static int64_t largest_chunk(const gm_output_record *record)
     return bytes;
 }
 
-int64_t gm_output_pack_bytes(const gm_output_record *record, int ranks)
+int64_t gm_output_pack_bytes(const gm_output_record *record, int ranks, int threads)
 {
     int64_t count = gm_range_length(gm_range_split(count_all(record), 1, ranks, 0)); /* no rank has more */
     if (count == 0)
         return 0;
-    return gm_add_sat(gm_add_sat(gm_mul_sat(count, sizeof(entry)), gm_mul_sat(largest_chunk(record), 2)),
-                      2 * GM_ALLOC_OVERHEAD);
+    return gm_add_sat(
+        gm_add_sat(gm_mul_sat(count, sizeof(entry)), gm_mul_sat(largest_chunk(record), 2 * gm_min(threads, count))),
+        2 * GM_ALLOC_OVERHEAD);
 }
 
 /* Allocates buffers for as many of the threads as memory allows, at least one. Returns their number; 0 after a message.

@@ -248,9 +248,9 @@ gm_reduction gm_normalize_field(const gm_normalize_case *c, int index)
 }
 
 /* The fields are averaged before the ring is opened; the reader of the stack, the numbers and the means are allocated
- * then. */
+ * then. *most: the memory that this takes. */
 static int plan_fields(const problem *p, const gm_ring_budget *budget, int64_t piece, int64_t depth,
-                       gm_ring_budget *need)
+                       gm_ring_budget *need, gm_ring_budget *most)
 {
     const gm_normalize_case *c = p->c;
     int64_t means = gm_mul_sat(2 * p->plan->cols + c->cols, sizeof(double));
@@ -259,15 +259,18 @@ static int plan_fields(const problem *p, const gm_ring_budget *budget, int64_t p
     int64_t host = gm_add_sat(gm_add_sat(means, exchange), scale_bytes(p)) + reader + 6 * GM_ALLOC_OVERHEAD;
     int64_t device = (budget->unified ? 0 : scale_bytes(p)) + 2 * GM_ALLOC_OVERHEAD;
     gm_ring_budget left = *budget;
-    left.host -= host + (budget->unified ? device : 0);
+    host = gm_add_sat(host, budget->unified ? device : 0);
+    left.host -= host;
     left.device -= device;
     for (int i = 0; i <= c->has_dark && c->cols > 0; i++) {
         gm_reduction field = gm_normalize_field(c, i);
         if (gm_reduce_plan_make(&field, &left, p->ranks, piece, depth, &p->plan->field[i], need)) {
             p->plan->field_spare[i] = gm_add_sat(gm_ring_plan_spare(&p->plan->field[i].ring), reader);
+            most->host = gm_max(most->host, gm_add_sat(p->plan->field[i].ring.host_bytes, host));
+            most->device = gm_max(most->device, gm_add_sat(p->plan->field[i].ring.device_bytes, device));
             continue;
         }
-        need->host += host + (budget->unified ? device : 0);
+        need->host += host;
         need->device += device;
         return 0;
     }
@@ -281,7 +284,8 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
     gm_normalize_plan *plan = p->plan;
     *plan = (gm_normalize_plan){.levels = 1, .by_rows = plan->by_rows};
     set_share(p);
-    if (c->method == GM_FLATFIELD && !plan_fields(p, budget, piece, depth, need))
+    gm_ring_budget fields = {0};
+    if (c->method == GM_FLATFIELD && !plan_fields(p, budget, piece, depth, need, &fields))
         return 0;
     gm_ring_request request = {.piece = piece,
                                .depth = depth,
@@ -295,6 +299,8 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
                                .context = (void *)(uintptr_t)p};
     if (!gm_ring_plan_make(&request, budget, &plan->ring, need))
         return 0;
+    plan->ring.host_bytes = gm_max(plan->ring.host_bytes, fields.host);
+    plan->ring.device_bytes = gm_max(plan->ring.device_bytes, fields.device);
     plan->passes = c->method == GM_SCALE || c->method == GM_FLATFIELD ? 1
                    : c->method == GM_PERCENTILE                       ? plan->levels + 1
                                                                       : 2;
