@@ -1,12 +1,11 @@
 /* Text of any bytes: escaped for a line, for JSON and as words of bash; cut at characters and escapes. */
 #include "base/text/escape.h"
 #include "base/log.h"
+#include "tests/capture.h"
 #include "tests/tap.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct {
     const char *text, *line, *utf8, *word;
@@ -72,24 +71,16 @@ static void test_cuts(void)
     tap_ok(gm_escape_columns("a\xc3\xa9\xe2\x82\xac\\x1b") == 7, "columns");
 }
 
-/* What is printed of a message: to line. */
+/* A message as it is printed: to line. */
 static void print(const char *text, int is_error, char *line, size_t room)
 {
-    FILE *kept = tmpfile();
-    int stderr_was = dup(STDERR_FILENO);
-    line[0] = '\0';
-    if (kept && stderr_was >= 0 && dup2(fileno(kept), STDERR_FILENO) >= 0) {
-        if (is_error)
-            gm_error_print(text);
-        else
-            gm_warn("%s", text);
-        dup2(stderr_was, STDERR_FILENO);
-        rewind(kept);
-        line[fread(line, 1, room - 1, kept)] = '\0';
-    }
-    if (kept)
-        fclose(kept);
-    close(stderr_was);
+    capture c;
+    capture_start(&c);
+    if (is_error)
+        gm_error_print(text);
+    else
+        gm_warn("%s", text);
+    capture_end(&c, line, room);
 }
 
 static void test_messages(void)
