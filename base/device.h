@@ -61,7 +61,7 @@ typedef struct gm_device_ops {
     const char *kind; /* "cpu", "cuda" */
     int unified;      /* device memory is host memory: the program may pass host pointers and skip copies */
 
-    /* Of a kind of device that takes long to start; NULL for others. What opens devices later finds the same failures,
+    /* Of a kind of device that takes long to start; NULL for others. Opening a device later finds the same failures,
      * without these calls as well.
      * narrow: of the devices of this host only that of the rank of this number on it, local_rank modulo their count,
      * comes in this process's sight, if it is certain which one that is. Before any other entry is called, on the only

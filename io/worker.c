@@ -134,7 +134,7 @@ static int fail_crash(const char *title)
     return gm_fail(GM_EINPUT, "%s: libhdf5 ended on it: the file is damaged", title);
 }
 
-/* What the worker has spent since it was at work for sure. The time is a number of ticks that the rank has waited: a
+/* The time that the worker has spent since it was at work for sure. It is counted in ticks that the rank has waited: a
  * clock goes on while a batch system suspends the job. */
 typedef struct spent {
     int ticks;

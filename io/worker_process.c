@@ -118,7 +118,7 @@ int gm_worker_run_here(gm_worker_call *call, const void *argument, size_t bytes,
     return status;
 }
 
-/* What the rank's signals, terminal and limits are to a process that only the rank may end. */
+/* Signals, terminal and limits of a process that only the rank may end. */
 static void settle(int tied, pid_t parent)
 {
     static const int ignored[] = {SIGTERM, SIGINT, SIGUSR2, SIGPIPE};

@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* --- What the system tells --- */
+/* --- Facts of the system --- */
 
 /* Files that match a pattern below root; *usable: how many of them this process may read and write. */
 static int count_files(const char *root, const char *pattern, int *usable)

@@ -14,7 +14,7 @@ typedef struct gm_binding {
                        started with fewer; "launcher": mpirun was; "option": of mpirun; "": unknown */
 } gm_binding;
 
-/* What this process was given, before it is bound. */
+/* The processors that this process was given, before it is bound. */
 typedef struct gm_bind_view gm_bind_view;
 
 /* Looks at it: own binding, environment, launcher. Not collective. NULL: hwloc cannot tell. */

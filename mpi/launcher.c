@@ -36,8 +36,9 @@ int gm_launcher_rank(void)
     return 0;
 }
 
-/* Is this process a task of srun? What mpirun starts under Slurm has the variables of mpirun's daemon, which is one:
- * they are the process's own if srun serves it as PMIx server, or if its number and count of tasks are those of PMI. */
+/* Is this process a task of srun? A process that mpirun starts under Slurm has the variables of mpirun's daemon, which
+ * is one: they are the process's own if srun serves it as PMIx server, or if its number and count of tasks are those of
+ * PMI. */
 static int is_task(void)
 {
     const char *space = getenv("PMIX_NAMESPACE");

@@ -41,7 +41,8 @@ static int64_t read_of(const char *group, const char *name, const char *key)
     return snprintf(path, sizeof path, "%s/%s", group, name) < GM_PATH_MAX ? read_number(path, key) : -1;
 }
 
-/* What one group leaves. Pages of files count as used there, but the system drops them when memory is wanted. */
+/* The memory that one group leaves. Pages of files count as used there, but the system drops them when memory is
+ * wanted. */
 static int64_t left_in(const interface *i, const char *group)
 {
     int64_t limit = read_of(group, i->limit, ""), used = read_of(group, i->used, "");

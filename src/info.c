@@ -268,7 +268,7 @@ static int check_report(gm_job *job)
     return gm_report_check(job, &all, file != NULL, NULL);
 }
 
-/* What rank 0 does alone. */
+/* The part of rank 0 alone. */
 static int look(gm_job *job)
 {
     int status = check_report(job);

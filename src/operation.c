@@ -103,7 +103,7 @@ static int read_model_all(gm_job *job)
     return gm_job_agree_all(job, status);
 }
 
-/* What rank 0 does while the device starts. */
+/* The work of rank 0 while the device starts. */
 static int describe_case(gm_run *run)
 {
     if (!run->operation->describe || run->job->ranks->rank != 0)

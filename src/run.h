@@ -62,7 +62,7 @@ typedef struct gm_run {
  * as input number index, which counts as the last one. GM_EUSAGE, GM_EINPUT. */
 int gm_run_describe_input(gm_run *run, int index, const char *text, const char *preferred);
 
-/* What rank 0 knows of the sources of an input, to all ranks, which have its record. Collective. */
+/* Sends the sources of an input from rank 0 to all ranks, which have its record. Collective. */
 int gm_run_share_sources_all(const gm_job *job, const gm_dataset *input);
 
 /* Adds a dataset to the output, with the layout that --chunk, --deflate and --shuffle ask for (not for a scalar). The

@@ -39,8 +39,8 @@ static int64_t bytes_of(const struct stat *st)
     return (int64_t)st->st_blocks * 512;
 }
 
-/* What is in a folder of parts: its bytes, the newest change, the word of its owner ("": none), and whether its output
- * has a final name. */
+/* The contents of a folder of parts: its bytes, the newest change, the word of its owner ("": none), and whether its
+ * output has a final name. */
 static void look_into(gm_leftover *found, char *word, int *is_published)
 {
     char path[GM_PATH_MAX];

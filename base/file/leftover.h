@@ -22,7 +22,7 @@ int gm_leftover_name(const char *file, const char *kind, char *path);
 /* The length of the stem in the name of a folder of parts; 0: it is no such name. */
 int gm_leftover_folder_stem(const char *name);
 
-/* What a run has made and not given its final name yet, whether the run goes on or not. */
+/* Files and folders that a run has made and not given their final name yet, whether the run goes on or not. */
 typedef struct gm_leftover {
     char path[GM_PATH_MAX];
     char stem[GM_STEM_MAX];

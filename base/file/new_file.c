@@ -181,7 +181,7 @@ static int publish_new(const char *file, int fd, const char *temporary)
     return rename_new(temporary, file); /* not every file system has links */
 }
 
-/* Puts the file called `from` in the place of `file`. What was there is called *replaced then: it is what was replaced,
+/* Puts the file called `from` in the place of `file`. The file that was there is called *replaced then,
  * also when another process has replaced it at the same time. Returns 0 or an errno. */
 static int exchange(const char *from, const char *file, char *replaced)
 {

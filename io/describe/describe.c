@@ -220,7 +220,7 @@ static void take_whole_name(hid_t file, gm_dataset *record)
     record->selected[0] = '\0';
 }
 
-/* What the worker is asked for: a record with its names, the preferred one ("": none). It replies the record, and the
+/* A request to the worker: a record with its names, the preferred one ("": none). It replies the record, and the
  * mappings of a virtual one. */
 typedef struct request {
     gm_dataset record;

@@ -19,7 +19,7 @@ typedef struct question {
     char file[GM_PATH_MAX], name[GM_NAME_MAX];
 } question;
 
-/* What the call has found. */
+/* The findings of the call. */
 typedef struct walk {
     const char *title;
     gm_file_list list;

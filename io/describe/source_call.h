@@ -10,8 +10,8 @@ typedef struct gm_source_name {
     char file[GM_PATH_MAX], name[GM_NAME_MAX];
 } gm_source_name;
 
-/* What was found: a record of all of the dataset, as far as a reader needs one. The identities are of before it was
- * opened. */
+/* A source as it was found: a record of all of the dataset, as far as a reader needs one. The identities are of before
+ * it was opened. */
 typedef struct gm_source_found {
     gm_dataset record; /* identity; data_file and data_identity in any case; external: their number */
     int exact;         /* record.type is the type in the file; otherwise libhdf5 converts it */

@@ -156,7 +156,7 @@ static int look_up_all(const found *f, const gm_dataset *dataset, const char *ti
     return status;
 }
 
-/* What the worker is asked for; it replies the chunks of the table, then *chunks. */
+/* A request to the worker, which replies the chunks of the table, then *chunks. */
 typedef struct request {
     gm_dataset dataset;
     gm_chunks chunks; /* rank, first, count */

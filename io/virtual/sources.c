@@ -89,7 +89,7 @@ static void copy_table(const gm_sources *s, table *t)
     copy_array(at, s->texts, s->text, 1);
 }
 
-/* What a reader of one source needs at most, and how many are not read by pread alone. */
+/* The most that a reader of one source needs, and the number of those that are not read by pread alone. */
 static void set_needs(gm_dataset *record, const gm_sources *s)
 {
     record->source_chunks = record->source_chunk_bytes = 0;

@@ -41,7 +41,7 @@ int gm_output_sources(const gm_dataset *inputs, int count, gm_file_list *list)
     return status;
 }
 
-/* What exists only can be read: mostly there is no need to look. */
+/* Only a file that exists can be an input: mostly there is no need to look. */
 static int check_not_input(const char *file, const gm_dataset *inputs, int count)
 {
     gm_file_list sources = {0};
@@ -105,7 +105,7 @@ typedef struct sum {
     int64_t bytes;
 } sum;
 
-/* What an output has beside it: removed; of hosts of which this one knows nothing. */
+/* Leftovers beside an output: those removed; those of hosts of which this one knows nothing. */
 typedef struct beside {
     sum removed, elsewhere;
 } beside;

@@ -165,8 +165,8 @@ static void drop_old(const gm_output_record *record, const old *o, const char *r
         gm_parts_release(replaced, record->file);
 }
 
-/* Gives the file its name. What it replaces goes after the folder was flushed: until then the disk may have the old
- * name. */
+/* Gives the file its name. A replaced file is removed after the folder was flushed: until then the disk may have the
+ * old name. */
 static int publish(gm_output_record *record)
 {
     char replaced[GM_PATH_MAX];

@@ -17,7 +17,7 @@ enum {
     CHUNK_FROM = 1024 * 1024 /* raw data of this size and more are chunks, which libhdf5 does not read again */
 };
 
-/* What was written after an error. */
+/* Bytes that were written after an error. */
 typedef struct kept {
     struct kept *next;
     haddr_t address;

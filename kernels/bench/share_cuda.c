@@ -1,4 +1,4 @@
-/* Memory of other processes' GPUs, by the handles of CUDA's interprocess communication. What a handle names is the
+/* Memory of other processes' GPUs, by the handles of CUDA's interprocess communication. A handle names the
  * whole allocation: memory of cudaMalloc() that shares its pages with other allocations would be named with them, so
  * callers share allocations of some MiB. */
 #include <stdio.h>

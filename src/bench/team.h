@@ -18,7 +18,7 @@ typedef struct gm_team_share {
     int is_impossible; /* here: the measurement has no rate */
 } gm_team_share;
 
-/* What a rank of the team does. */
+/* The work of a rank of the team. */
 typedef struct gm_team_work {
     int (*prepare)(void *context);                   /* not timed; collective in a team of all ranks. NULL: nothing */
     int (*run)(void *context, gm_team_share *share); /* returns when the work is done */

@@ -15,7 +15,7 @@ typedef struct gm_exchange_region {
     int64_t rows;
 } gm_exchange_region;
 
-/* What exchanges are opened for. */
+/* The purpose that exchanges are opened for. */
 typedef struct gm_exchange_setup {
     const gm_device_ops *ops;
     gm_device *device;

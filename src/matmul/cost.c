@@ -71,7 +71,7 @@ static void set_sharing(const gm_matmul_plan *plan, const gm_matmul_part *part, 
     w->wait_s = fmax(w->received, w->sent) / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS);
 }
 
-/* What goes along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The
+/* The traffic along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The
  * owner, the last of the chain, waits for the layer with the most leaves, and until the first band has come all the
  * way: each rank has a band of its own under way. */
 static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_work *w)

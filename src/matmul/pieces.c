@@ -258,7 +258,7 @@ static int of_chain(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, int
     return 1;
 }
 
-/* What is left to be done before a band can be finished: its products, or its leaves to be folded. */
+/* The work that is left before a band can be finished: its products, or its leaves to be folded. */
 static int complete_band(gm_matmul *p, gm_piece *piece, int64_t bands)
 {
     gm_cursor *c = &p->cursor;

@@ -145,8 +145,9 @@ typedef struct gm_matmul_span {
     int64_t outer0, outer, k0, depth;
 } gm_matmul_span;
 
-/* What member `index` of that circle reads of the panels of leaves [leaf0, leaf1), a step: some rows of the file, so
- * that runs in the file stay as long as they are. May be empty. All members together: the part's panel, once. */
+/* The part of the panels of leaves [leaf0, leaf1), a step, that member `index` of that circle reads: some rows of
+ * the file, so that runs in the file stay as long as they are. May be empty. All members together: the part's panel,
+ * once. */
 gm_matmul_span gm_matmul_plan_chunk(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t index,
                                     int64_t leaf0, int64_t leaf1);
 

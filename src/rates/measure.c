@@ -74,7 +74,7 @@ static int measure_read_all(const gm_rates_sample *s, gm_rates *rates)
 
 /* --- The exchange --- */
 
-/* What a rank exchanges with: the path, and two regions of device memory. */
+/* The path of an exchange, and the two regions of device memory. */
 typedef struct exchanger {
     const gm_rates_sample *sample;
     gm_staged *staged;

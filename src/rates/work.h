@@ -54,7 +54,7 @@ double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_crew crew,
 /* Seconds that a run takes beside its passes, with this number of ranks at work. */
 double gm_work_start_seconds(const gm_rates *rates, int working);
 
-/* What the program expects of a run. */
+/* The time that is expected of a run, and its parts. */
 typedef struct gm_expectation {
     int working;         /* ranks with something to do */
     int busiest;         /* the one that takes longest */

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 /* An array of this many pointers is a mapping of its own (M_MMAP_THRESHOLD), and setenv() makes it as small as it needs
- * to be with its next variable: by whole pages at its end, so that it stays where it is. What is left of the last page
- * is room to grow. */
+ * to be with its next variable: by whole pages at its end, so that it stays where it is. The rest of the last page is
+ * room to grow. */
 enum { LARGE = 1 << 15, ROOM = 400 };
 
 /* Set, as the C library takes an array for its own when it adds a variable, and removed again. */

@@ -1,6 +1,6 @@
 /* lane.h - internal to the ring: the way of one I/O thread to the device and back. It has pinned buffers, which it
- * takes in turn, and a queue. What it reads is copied from one of them while it fills the next one; what it writes is
- * copied to the next one while it writes the one before. */
+ * takes in turn, and a queue. Data to the device are copied from one of them while it fills the next one; data from the
+ * device are copied to the next one while it writes the one before. */
 #ifndef GM_SRC_LANE_H
 #define GM_SRC_LANE_H
 

@@ -78,7 +78,7 @@ static int free_slot(gm_stream *s, gm_slot **slot)
     return status;
 }
 
-/* The stages of the piece that are copies by the lanes of I/O threads and no more. What comes back goes by a lane
+/* The stages of the piece that are copies by the lanes of I/O threads and no more. Results come back by a lane
  * unless the main thread needs it on the host. */
 static unsigned stages_by_lanes(const gm_stream *s, const gm_piece *piece)
 {

@@ -16,7 +16,7 @@ typedef struct gm_slurm {
 
 void gm_slurm_find(gm_slurm *slurm);
 
-/* What is set, the numbers as numbers; null outside of a job. New reference. */
+/* The variables that are set, numbers as numbers; null outside of a job. New reference. */
 json_t *gm_slurm_json(const gm_slurm *slurm);
 
 #endif

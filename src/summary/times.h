@@ -3,8 +3,8 @@
  *
  * The work of a rank is the sum of its phases but open and exchange, in which ranks mostly wait for each other. Phases
  * overlap: the work may take longer than the run. The slowest rank is the one with the most work, the lowest of equal
- * ones. What limits the run is the start if that took longer than the rest, otherwise the longest phase of the slowest
- * rank, sync and all phases counted. */
+ * ones. The limit of the run is the start if that took longer than the rest, otherwise the longest phase of the
+ * slowest rank, sync and all phases counted. */
 #ifndef GM_SRC_REPORT_TIMES_H
 #define GM_SRC_REPORT_TIMES_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """Every file that is made: the output, a report, JSON and CSV. It replaces nothing but what it may, no input and nothing that an input is read
-from, never opens what is no ordinary file, and is refused before the work begins. Parts belong to one file. What ended runs left is removed."""
+from, never opens what is no ordinary file, and is refused before the work begins. Parts belong to one file. Leftovers of ended runs are removed."""
 import glob
 import json
 import os
@@ -249,7 +249,7 @@ for trial in range(6):
 gm.ok(not faults, "three runs at once with --force leave one output and its parts", *faults)
 os.chdir("..")
 
-# --- What ended runs left ---
+# --- Leftovers of ended runs ---
 
 os.mkdir("left")
 os.chdir("left")

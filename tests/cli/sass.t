@@ -7,7 +7,7 @@ import subprocess
 
 import gm
 
-# What a product with a parameter that is too long has: its registers spill.
+# The instructions of a product whose parameter is too long: its registers spill.
 LOCAL = tuple(f"{one}{width}" for one in ("LDL", "STL") for width in ("", ".64", ".128"))
 # Kernel, instructions and their numbers (None: some), instructions that must not be there.
 KERNELS = [

@@ -331,7 +331,7 @@ def goes_on():
     good(ran, "the first run of each point warms up; one input at a time", ran.runs == want, made == ["input-1.h5", "input-2.h5"])
 
 
-# --- What is refused, what fails ---
+# --- Refusals and failures ---
 
 def refusals():
     base = [*QUICK, "--out", "refused"]

@@ -63,7 +63,7 @@ def on_host(arrays, values):
     return values if arrays.__name__ == "numpy" else values.get()
 
 
-# --- What a user would write: each works on frames [first, last) of a stack, in batches of 64 frames ---
+# --- Programs that a user would write: each works on frames [first, last) of a stack, in batches of 64 frames ---
 
 def batches(first, last, step=64):
     for begin in range(first, last, step):

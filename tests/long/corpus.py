@@ -1,7 +1,7 @@
 """Files of every layout, for tests of reading: each layout in several shapes and types, made by h5py, with what NumPy says is in it.
 
 files(small) gives them all; small ones are for valgrind. A maker writes one file into the working folder and returns the name of its dataset on the
-command line and its elements. What cannot be read is in unreadable.py."""
+command line and its elements. unreadable.py has the files that cannot be read."""
 import collections
 import functools
 import os

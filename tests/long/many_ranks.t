@@ -66,7 +66,7 @@ same("normalize plain.h5 --method zscore --per pixel", [(64, "")])
 same("normalize plain.h5 --method percentile --chunk 2,30,41 --deflate 1", [(64, "")])
 same("transpose plain.h5 --axes 0,2", [(16, ""), (64, "")])
 
-# --- What is told of the ranks ---
+# --- Messages about the ranks ---
 
 ran = run(f"normalize plain.h5 -o parts.h5 --output-layout parts --force --no-sync -v --report report.json", MOST)
 with h5py.File("parts.h5", "r") as file:

@@ -88,7 +88,7 @@ def shape(rng, most, ranks=(0, 1, 1, 2, 2, 3, 3, 3, 4, 5)):
 # --- Selections ---
 
 def embed(rng, x):
-    """A larger array and the text and value of the selection that gives x. What lies around it are elements like its own."""
+    """A larger array and the text and value of the selection that gives x. The elements around it are like its own."""
     items, values, full = [], [], []
     for n in x.shape:
         while len(full) < 5 and rng.random() < 0.15: # a dimension of which one index is taken

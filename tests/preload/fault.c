@@ -17,8 +17,8 @@
  *   - GPUMEM_FAULT_LOG: each rank writes to FILE.RANK what was struck, "struck KIND N FUNCTION at OBJECT+OFFSET of
  *     PATH", and at its end how many calls there were, "count KIND N"
  *
- * Children of a fork count with their parent, which gets their signals. What this library does itself does not count:
- * it uses system calls. */
+ * Children of a fork count with their parent, which gets their signals. Calls of this library itself do not count:
+ * they are system calls. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -527,7 +527,7 @@ static int counted_main(int argc, char **argv, char **environment)
     return program_main(argc, argv, environment);
 }
 
-/* What calls main(). */
+/* The caller of main(). */
 int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
                       void (*end_loader)(void), void *stack)
 {

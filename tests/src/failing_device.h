@@ -16,7 +16,7 @@ enum {
 
 extern const char *const failing_names[FAILING_CALLS];
 
-/* What goes wrong: on rank `victim`, at the call after `left` calls of its kind, which makes left negative. */
+/* The fault: on rank `victim`, at the call after `left` calls of its kind, which makes left negative. */
 typedef struct failing_plan {
     int rank, victim;
     int call; /* FAILING_CALLS: none */

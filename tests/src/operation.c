@@ -91,7 +91,7 @@ static void plant(gm_job *job)
     device_cap = gm_memory_cap(GM_DEVICE);
 }
 
-/* What is run, and the dataset that it makes. */
+/* The operation that is run, and the dataset that it makes. */
 static const struct {
     const char *line, *dataset;
 } commands[] = {

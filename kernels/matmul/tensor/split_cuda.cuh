@@ -29,7 +29,7 @@ static __device__ __forceinline__ uint32_t magnitude(float x)
     return __float_as_uint(x) & 0x7fffffffu;
 }
 
-/* What a line knows of its elements. */
+/* The range of the elements of a line. */
 struct split_range {
     uint32_t largest, least;
 

@@ -205,7 +205,7 @@ static int read_once_all(gm_file_test *test, int64_t *bytes)
     return status;
 }
 
-/* What is left for less time is shared otherwise, and so read once more. */
+/* Data that are left for less time are shared otherwise, and so read once more. */
 int gm_file_test_warm_up(gm_file_test *test)
 {
     int64_t bytes = 0;

@@ -29,7 +29,7 @@ static const struct {
 } directions[DIRECTIONS] = {
     {"to device", "host to device", 0, 1}, {"from device", "device to host", 1, 1}, {"both ways", "two queues", 0, 2}};
 
-/* What a rank copies, and on rank 0 what all have reached alone. */
+/* The copies of a rank, and on rank 0 the rates that all have reached alone. */
 typedef struct links {
     gm_bench *bench;
     gm_copies copies;

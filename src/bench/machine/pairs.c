@@ -14,7 +14,7 @@
 
 enum { ROW = 4 << 10 /* of random data */, LEAST = 4 << 20, MOST = 256 << 20, MOST_BACK = 16 << 20 };
 
-/* What the others know of a rank's device. */
+/* A rank's device, as the others know it. */
 typedef struct place {
     gm_shared_memory memory;
     char uuid[48], why[GM_SHARED_WHY]; /* why: it cannot be shared; "": it is */

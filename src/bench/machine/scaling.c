@@ -18,7 +18,7 @@ static const int64_t usual_n[2] = {16384, 1024 /* on a processor, whose calls mu
 
 typedef enum way { STRONG, WEAK, WAYS } way;
 
-/* What a rank knows of its part of a product. */
+/* A rank's part of a product. */
 typedef struct outcome {
     double rows, max_error, mean_error, limit;
 } outcome;

@@ -64,7 +64,7 @@ static int left_of(const gm_panel *panel)
     return MARGIN + tick_width(panel, MAP_Y);
 }
 
-/* What the numbers are. */
+/* The meaning of the numbers. */
 typedef enum map_content { MAP_OF_RIVAL, MAP_OF_LIMIT, MAP_RATES } map_content;
 
 static double reference_of(const gm_bench_row *row, map_content content)

@@ -71,7 +71,7 @@ static int64_t panels_of(const gm_matmul_case *c, const gm_batch_plan *plan, gm_
     return c->is_stack[which] ? plan->group : 1;
 }
 
-/* What a frame takes. */
+/* The bytes of a frame. */
 static void set_frame(const gm_matmul_case *c, const gm_matmul_problem *p, gm_batch_plan *plan)
 {
     for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++) {

@@ -124,7 +124,7 @@ static void check_kinds(void)
     check("rows.h5:/planes[::3,1:,1]", 1);
 }
 
-/* What is known of the mappings. */
+/* The counts of the mappings. */
 static void check_table(void)
 {
     gm_dataset record;

@@ -265,7 +265,7 @@ static void check_old_bytes(void)
     close(fd);
 }
 
-/* What went wrong with one round: NULL if nothing. A failure that was hit is reported once, with its message. */
+/* The fault of one round, or NULL. A failure that was hit is reported once, with its message. */
 static const char *round_fault(int fd, const char *expected)
 {
     int refused, files = open_files();

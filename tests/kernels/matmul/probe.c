@@ -89,7 +89,7 @@ static void run(bench *b, const probe *t, unsigned request, double *out[OUTPUTS]
     reclaim(b, q, NULL, 0);
 }
 
-/* What the outputs should be, and how large the terms are that they are sums of. */
+/* The expected outputs, and the size of the terms that they are sums of. */
 static void refer(const probe *t, long double *sum[OUTPUTS], long double *size[OUTPUTS])
 {
     for (int o = 0; o < OUTPUTS; o++) {

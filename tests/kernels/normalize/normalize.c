@@ -68,7 +68,7 @@ static int is_number(gm_dtype type, uint64_t raw)
     return (raw & (((uint64_t)1 << (8 * gm_dtype_size(type) - 1)) - 1)) <= infinity_bits(type);
 }
 
-/* What becomes of p; a logarithm is compared with a tolerance (*near). */
+/* The expected result of p; a logarithm is compared with a tolerance (*near). */
 static uint64_t expect(const gm_normalize_call *call, double p, double sub, double factor, gm_normalize_counts *counts,
                        int *near)
 {

@@ -91,7 +91,7 @@ static int equal(gm_dtype type, uint64_t a, uint64_t b)
     return is_float(type) ? real_of(a) == real_of(b) : a == b;
 }
 
-/* What has no order: counts, extremes, places. index: of element 0 in its segment. */
+/* Statistics without an order: counts, extremes, places. index: of element 0 in its segment. */
 static void expect_range(gm_dtype type, int swap, unsigned want, const unsigned char *x, size_t stride, int64_t n,
                          int64_t index, gm_moments *m)
 {

@@ -228,7 +228,7 @@ static void test_monotone(void)
     tap_ok(good && better > 20, "no product takes longer with a higher rate, some take less (%d steps)", better);
 }
 
-/* What was measured on this machine (docs/performance.md): within a third. */
+/* The measured times of docs/performance.md: within a third. */
 static void test_measured(void)
 {
     static const struct {

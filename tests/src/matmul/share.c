@@ -152,7 +152,7 @@ static void test_ways(void)
     gm_memory_set_cap(GM_DEVICE, INT64_MAX);
 }
 
-/* What cannot be exchanged is refused with the reason. */
+/* Panels that cannot be exchanged are refused with the reason. */
 static void test_refusals(void)
 {
     static const struct {

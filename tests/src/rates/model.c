@@ -141,7 +141,7 @@ static void test_rates(void)
     tap_ok(rates_of("nodes=1024,gpus=4").open_s == rates_of("gpus=4").open_s, "nodes open side by side");
 }
 
-/* --- What limits a run --- */
+/* --- The limit of a run --- */
 
 static int same_work(const void *context, int rank, gm_work *passes)
 {

@@ -1,4 +1,4 @@
-/* What a report says of a rank: processors, device, libraries, and the batch job by its environment. */
+/* The report of a rank: processors, device, libraries, and the batch job by its environment. */
 #include "src/summary/rank.h"
 #include "src/summary/json.h"
 #include "tests/tap.h"
