@@ -54,6 +54,9 @@ static const defaults of_unified = {
     .open_rank_s = 0.005,
     .rank_s = 0.002};
 
+/* Seconds of a thread for a call that reads or writes a run, beside those of the run's bytes. */
+static const double call_s = 0.5e-6;
+
 /* Limits of an H200, for a device that does not tell its own. */
 static const double usual_flop = 66.9e12, usual_memory = 4814e9;
 
@@ -80,6 +83,7 @@ static double flop_of(const gm_rates_setting *s, const defaults *d, gm_precision
 void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
 {
     const defaults *d = s->unified ? &of_unified : &of_own;
+    double calls = (double)gm_max(s->threads, 1) / call_s, in_turn = 1 / call_s; /* one file: one thread at a time */
     double memory = s->unified ? s->threads : or_usual(s->device->memory_limit, usual_memory);
     *rates = (gm_rates){.unified = s->unified,
                         .ranks = s->ranks,
@@ -89,6 +93,9 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .read_host = d->read_host,
                         .write_rank = s->parts ? d->write_parts_rank : d->write_single,
                         .write_host = s->parts ? d->write_parts_host : d->write_single,
+                        .reads_rank = calls,
+                        .writes_rank = s->parts ? calls : in_turn,
+                        .writes_host = s->parts ? INFINITY : in_turn,
                         .storage = INFINITY,
                         .to_device = d->to_device * (s->unified ? s->threads : 1),
                         .from_device = d->from_device,

@@ -19,6 +19,8 @@ typedef struct gm_rates {
     int modelled;                           /* of a machine that is only described */
     double read_rank, read_host;            /* of one rank alone; of all ranks of a host together */
     double write_rank, write_host;          /* the same */
+    double reads_rank;                      /* calls per second of one rank, each of which reads a run */
+    double writes_rank, writes_host;        /* the same of writing; of all ranks of a host together */
     double storage;                         /* read and written by all hosts together; INFINITY: each has its own */
     double to_device, from_device;          /* of one device; unified: unpacking; from_device not used */
     double exchange_near, exchange_far;     /* between two ranks, in both directions at once, of each: one host; two */

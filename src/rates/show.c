@@ -64,6 +64,8 @@ void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
         if (of_all(e, i) > 0)
             printf("%-15s %s, %s by all ranks\n", links[i].name, size_text(of_rank(e, i), text[0]),
                    size_text(of_all(e, i), text[1]));
+    if (e->all.reads + e->all.writes > 0)
+        printf("runs            %.0f to read, %.0f to write by all ranks\n", e->all.reads, e->all.writes);
     for (int phase = 0; phase < GM_PHASES; phase++)
         if (e->times.phases.seconds[phase] > 0)
             printf("time_%-10s %.3g s\n", gm_phase_name((gm_phase)phase), e->times.phases.seconds[phase]);
@@ -81,11 +83,12 @@ json_t *gm_expectation_json(const gm_expectation *e, const gm_rates *r)
         json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->times.phases.seconds[phase]));
     for (int part = 0; part < GM_PARTS; part++)
         json_object_set_new(parts, gm_part_name((gm_part)part), json_real(e->times.part[part]));
-    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds", e->seconds,
-                     "working", e->working, "busiest", e->busiest, "limit", gm_part_name(e->limit), "parts", parts,
-                     "phases", phases, "bytes", bytes, "rates", "read_rank", r->read_rank, "read_host", r->read_host,
-                     "exchange_near", r->exchange_near, "exchange_far", r->exchange_far, "reads_measured",
-                     r->reads_measured, "exchanges_measured", r->exchanges_measured);
+    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:f, s:f}, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds",
+                     e->seconds, "working", e->working, "busiest", e->busiest, "limit", gm_part_name(e->limit), "parts",
+                     parts, "phases", phases, "bytes", bytes, "runs", "read", e->all.reads, "written", e->all.writes,
+                     "rates", "read_rank", r->read_rank, "read_host", r->read_host, "exchange_near", r->exchange_near,
+                     "exchange_far", r->exchange_far, "reads_measured", r->reads_measured, "exchanges_measured",
+                     r->exchanges_measured);
 }
 
 static double speedup(const gm_expectation *e, const gm_expectation *single)

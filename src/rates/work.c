@@ -32,11 +32,22 @@ const char *gm_part_name(gm_part part)
     return names[part];
 }
 
+/* Seconds of the calls of a pass, beside those of its bytes. */
+typedef struct call_times {
+    double read, write;
+} call_times;
+
+static call_times times_of_calls(const gm_work *w, const gm_rates *r, int on_host)
+{
+    return (call_times){.read = w->reads > 0 ? w->reads / r->reads_rank : 0,
+                        .write = w->writes > 0 ? w->writes / part_of(r->writes_rank, r->writes_host, on_host) : 0};
+}
+
 /* Reading and writing: seconds of both by the rank and its host, one after the other, as the same I/O threads do both,
  * or those of the storage of all hosts, which all ranks at work share evenly. */
-static double storage_seconds(const gm_work *w, double read_rate, double write_rate, double each)
+static double storage_seconds(const gm_work *w, double read_rate, double write_rate, double each, call_times calls)
 {
-    return fmax(w->read / read_rate + w->write / write_rate, (w->read + w->write) / each);
+    return fmax(w->read / read_rate + w->write / write_rate + calls.read + calls.write, (w->read + w->write) / each);
 }
 
 /* Seconds of the stages of a pass, but exchanges. */
@@ -82,12 +93,13 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_wor
     double write_rate = part_of(r->write_rank, r->write_host, crew.on_host);
     double in_rate = r->to_device / crew.on_device, out_rate = r->from_device / crew.on_device;
     double each = r->storage / fmax(crew.working, 1); /* of the storage of all hosts */
-    stage_times t = {.storage = storage_seconds(w, read_rate, write_rate, each),
-                     .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each),
+    call_times calls = times_of_calls(w, r, crew.on_host);
+    stage_times t = {.storage = storage_seconds(w, read_rate, write_rate, each, calls),
+                     .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each) + calls.read,
                                [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
                                [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * crew.on_device,
                                [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
-                               [GM_PHASE_WRITE] = w->write / fmin(write_rate, each),
+                               [GM_PHASE_WRITE] = w->write / fmin(write_rate, each) + calls.write,
                                [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device},
                      .ring = w->pieces * r->piece_s};
     t.compute = t.phase[GM_PHASE_COMPUTE] + t.phase[GM_PHASE_VERIFY];
@@ -114,6 +126,8 @@ static void add(gm_work *sum, const gm_work *w)
     sum->to_device += w->times * w->to_device;
     sum->from_device += w->times * w->from_device;
     sum->write += w->times * w->write;
+    sum->reads += w->times * w->reads;
+    sum->writes += w->times * w->writes;
     sum->received += w->times * w->received;
     sum->sent += w->times * w->sent;
 }

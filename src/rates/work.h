@@ -3,9 +3,9 @@
  *
  * In a pass through the ring, storage, copying and computing overlap on a device of its own: the pass takes as long as
  * the longest of them, a tenth of the others, and the way of the first piece to the device and of the last one to the
- * file. The same I/O threads read and write: what storage takes is the sum of both. Where the processor computes they
- * share its cores: the pass takes their sum. An exchange with other ranks comes after all of them, or goes on
- * meanwhile. */
+ * file. The same I/O threads read and write: what storage takes is the sum of both, of bytes and of calls. Where the
+ * processor computes they share its cores: the pass takes their sum. An exchange with other ranks comes after all of
+ * them, or goes on meanwhile. */
 #ifndef GM_SRC_RATES_WORK_H
 #define GM_SRC_RATES_WORK_H
 
@@ -15,6 +15,7 @@
 /* One pass of one rank; bytes, unless a comment says otherwise. Doubles, as they are divided by rates. */
 typedef struct gm_work {
     double read, to_device, from_device, write;
+    double reads, writes;        /* calls that read or write a run each; 0: of runs too long for calls to matter */
     double memory;               /* of the device, read and written by kernels */
     double flop_s;               /* seconds of products on a device that is not shared */
     double verify;               /* of the device, read by the check */

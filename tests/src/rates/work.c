@@ -81,6 +81,37 @@ static void test_seconds(void)
            "the last piece leaves when all is computed");
 }
 
+/* Calls for short runs: the threads of a rank read them side by side, and write those of parts; into one file all ranks
+ * of a host write in turn. */
+static void test_calls(void)
+{
+    gm_rates_setting setting = {.device = &device, .threads = 4, .ranks = 4, .hosts = 1, .sharers = 1};
+    gm_rates single, parts;
+    gm_rates_default(&setting, &single);
+    setting.parts = 1;
+    gm_rates_default(&setting, &parts);
+    gm_crew one = {1, 1, 1}, four = {4, 1, 4};
+    const double call = 1 / single.writes_rank, calls = 1e6;
+    tap_ok(call > 1e-7 && call < 2e-6, "a call takes %g us", call * 1e6);
+    gm_work reads = {.read = 1e9, .reads = calls, .times = 1}, writes = {.write = 1e9, .writes = calls, .times = 1};
+    tap_ok(about(gm_work_seconds(&reads, &single, one, NULL), 1e9 / single.read_rank + calls * call / 4),
+           "four threads read runs at the same time");
+    tap_ok(about(gm_work_seconds(&reads, &single, four, NULL), 1e9 / (single.read_host / 4) + calls * call / 4),
+           "and those of other ranks as well");
+    gm_work_times times = {0};
+    tap_ok(about(gm_work_seconds(&writes, &single, one, &times), 1e9 / single.write_rank + calls * call) &&
+               about(times.phases.seconds[GM_PHASE_WRITE], 1e9 / single.write_rank + calls * call) &&
+               about(times.part[GM_PART_STORAGE], times.phases.seconds[GM_PHASE_WRITE]),
+           "one thread at a time writes a file");
+    tap_ok(about(gm_work_seconds(&writes, &single, four, NULL), 1e9 / (single.write_host / 4) + 4 * calls * call),
+           "of all ranks");
+    tap_ok(about(gm_work_seconds(&writes, &parts, four, NULL), 1e9 / (parts.write_host / 4) + calls * call / 4),
+           "parts are written side by side");
+    setting.threads = 0;
+    gm_rates_default(&setting, &parts);
+    tap_ok(isfinite(gm_work_seconds(&writes, &parts, one, NULL)), "a rank without I/O threads does it itself");
+}
+
 /* Rank 2 has twice the work of rank 0, the others none; a pass that is made three times. */
 static int work_of(const void *context, int rank, gm_work *passes)
 {
@@ -88,7 +119,7 @@ static int work_of(const void *context, int rank, gm_work *passes)
     if (rank % 2)
         return 0;
     passes[0] = (gm_work){.read = 1e9 * (rank + 1), .times = 1};
-    passes[1] = (gm_work){.write = 1e9 * (rank + 1), .times = 3};
+    passes[1] = (gm_work){.write = 1e9 * (rank + 1), .writes = rank + 1, .times = 3};
     passes[2] = (gm_work){.read = 1e30, .times = 0};
     return 3;
 }
@@ -107,9 +138,10 @@ static void test_expectation(void)
     gm_expectation e;
     gm_work_expect(&rates, work_of, NULL, &e);
     tap_ok(e.working == 2 && e.busiest == 2 && e.rank.read == 3e9 && e.rank.write == 9e9 && e.all.read == 4e9 &&
-               e.all.write == 12e9,
+               e.all.write == 12e9 && e.rank.writes == 9 && e.all.writes == 12 && e.all.reads == 0,
            "the busiest of two ranks, and the bytes of both");
-    double read = 3e9 / fmin(rates.read_rank, rates.read_host / 2), write = 9e9 / (rates.write_host / 2);
+    double read = 3e9 / fmin(rates.read_rank, rates.read_host / 2),
+           write = 9e9 / (rates.write_host / 2) + 9 / (rates.writes_host / 2);
     tap_ok(about(e.times.phases.seconds[GM_PHASE_READ], read) && about(e.times.phases.seconds[GM_PHASE_WRITE], write) &&
                about(e.seconds, read + write + e.times.phases.seconds[GM_PHASE_OPEN]),
            "passes follow each other, and begin when all is open");
@@ -122,6 +154,7 @@ int main(void)
     test_rates();
     test_crew();
     test_seconds();
+    test_calls();
     test_expectation();
     return tap_done();
 }
