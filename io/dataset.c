@@ -60,6 +60,11 @@ int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v)
     return dataset->chunk[d] / s->step[d];
 }
 
+int gm_dataset_is_chunked(const gm_dataset *dataset)
+{
+    return dataset->layout == GM_CHUNKED || (dataset->layout == GM_VIRTUAL && dataset->chunked_sources > 0);
+}
+
 int64_t gm_dataset_row_unit(const gm_dataset *dataset)
 {
     return gm_dataset_view_unit(dataset, 0);

@@ -75,6 +75,9 @@ int64_t gm_dataset_col_unit(const gm_dataset *dataset);
 /* The same along dimension v of the view: elements selected in one chunk. */
 int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v);
 
+/* Are its elements, or some of those that a virtual one has from elsewhere, in chunks? */
+int gm_dataset_is_chunked(const gm_dataset *dataset);
+
 /* The selection as a matrix: its first dimension as rows, all the others as columns (1 row for a scalar, 1 column for a
  * vector). */
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols);

@@ -139,6 +139,18 @@ int64_t gm_boxes_run(const gm_boxes *b)
     return gm_min(run_of(b, 0), run_of(b, 1));
 }
 
+int64_t gm_boxes_runs(const gm_boxes *b, int of_output)
+{
+    int64_t runs = 1;
+    int whole = 1; /* are all dimensions after d whole in a box? */
+    for (int k = b->rank - 1; k >= 0; k--) {
+        int d = of_output ? gm_boxes_swapped(b, k) : k;
+        runs = gm_mul_sat(runs, whole ? gm_ceil_div(length(b, d), gm_max(b->extent[d], 1)) : length(b, d));
+        whole = whole && b->extent[d] == b->dims[d];
+    }
+    return runs;
+}
+
 void gm_boxes_get(const gm_boxes *b, int64_t number, int64_t *start, int64_t *count)
 {
     for (int k = b->rank - 1; k >= 0; k--) {

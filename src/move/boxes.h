@@ -38,6 +38,9 @@ int64_t gm_boxes_count(const gm_boxes *boxes);
 /* Elements that are contiguous in the input and in the output: the fewer of both. */
 int64_t gm_boxes_run(const gm_boxes *boxes);
 
+/* Runs of all boxes: contiguous in the input, or in the output. Saturates. */
+int64_t gm_boxes_runs(const gm_boxes *boxes, int of_output);
+
 /* Box number `number` (from 0): count[d] elements from start[d] on. */
 void gm_boxes_get(const gm_boxes *boxes, int64_t number, int64_t *start, int64_t *count);
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     USUAL_PIECE = 8 << 20,  /* bytes: files and links reach their speed */
@@ -157,7 +158,11 @@ static int work(const gm_run *run, int rank, gm_work *passes)
     gm_boxes boxes = gm_boxes_of(&t->in, t->first, t->second);
     gm_boxes_share(&boxes, run->job->ranks->size, rank);
     double bytes = (double)gm_boxes_elements(&boxes) * (double)size_of(run);
+    memcpy(boxes.extent, ((const own *)run->own)->boxes.extent, sizeof boxes.extent);
     passes[0] = gm_run_work(run, bytes, bytes);
+    if (!gm_dataset_is_chunked(run->input)) /* chunks are read whole */
+        passes[0].reads = (double)gm_boxes_runs(&boxes, 0);
+    passes[0].writes = (double)gm_boxes_runs(&boxes, 1);
     return 1;
 }
 

@@ -117,7 +117,8 @@ def outputs():
     before = gm.state()
     for words, ranks in (("--axes 0,1", 1), ("", 2)):
         ran = gm.run(f"transpose x.h5:/a/x {words} --plan --device {device}", ranks)
-        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements in boxes of [48]x30x40", ran.out, re.M) and "host_memory" in ran.out and gm.state() == before,
+        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements in boxes of [48]x30x40", ran.out, re.M) and "host_memory" in ran.out
+              and re.search(r"^runs +[1-9]\d* to read, [1-9]\d* to write by all ranks$", ran.out, re.M) and gm.state() == before,
               f"{device}: {words} --plan", ran, gm.difference(before, gm.state()))
     ran = gm.run(f"transpose x.h5:/a/x --axes 0,-1 --device {device} --no-sync --report r.json", 2)
     with h5py.File("x.transpose.h5", "r") as file:

@@ -53,6 +53,29 @@ static int count_elements(const gm_boxes *b, int64_t elements, unsigned char *se
     return faults;
 }
 
+/* Runs of all boxes, element by element. */
+static int64_t count_runs(const gm_boxes *b, int of_output)
+{
+    int64_t runs = 0;
+    for (int64_t i = 0; i < gm_boxes_count(b); i++) {
+        int64_t start[GM_RANK_MAX], count[GM_RANK_MAX], at[GM_RANK_MAX] = {0}, last = -2;
+        int k;
+        gm_boxes_get(b, i, start, count);
+        do {
+            int64_t place = 0;
+            for (k = 0; k < b->rank; k++) {
+                int d = of_output ? gm_boxes_swapped(b, k) : k;
+                place = place * b->dims[d] + start[d] + at[k];
+            }
+            runs += place != last + 1;
+            last = place;
+            for (k = b->rank - 1; k >= 0 && ++at[k] == count[of_output ? gm_boxes_swapped(b, k) : k]; k--)
+                at[k] = 0;
+        } while (k >= 0);
+    }
+    return runs;
+}
+
 /* Where a chunk fits a box, boxes end where chunks do. */
 static int cuts_chunks(const gm_boxes *b, int64_t elements)
 {
@@ -67,7 +90,7 @@ static int cuts_chunks(const gm_boxes *b, int64_t elements)
 
 static void test_random(void)
 {
-    int faults = 0, uneven = 0, cut = 0, wrong = 0;
+    int faults = 0, uneven = 0, cut = 0, wrong = 0, miscounted = 0;
     for (int i = 0; i < CASES; i++) {
         int rank = 2 + (int)below(3), first = (int)below(rank), second = (int)below(rank - 1);
         int ranks = 1 + (int)below(RANKS_MOST);
@@ -86,6 +109,8 @@ static void test_random(void)
             gm_boxes_cut(&b, elements);
             faults += count_elements(&b, elements, seen);
             cut += cuts_chunks(&b, elements);
+            for (int of_output = 0; of_output <= 1; of_output++)
+                miscounted += gm_boxes_runs(&b, of_output) != count_runs(&b, of_output);
             uneven += gm_boxes_run(&b) < 1 || gm_boxes_run(&b) > gm_boxes_piece(&b);
         }
         for (int64_t e = 0; e < total && seen; e++)
@@ -95,6 +120,7 @@ static void test_random(void)
     tap_ok(faults == 0, "boxes lie in the share of their rank and keep to their size: %d faults", faults);
     tap_ok(wrong == 0, "every element is in one box of one rank: %d are not", wrong);
     tap_ok(cut == 0, "boxes that hold a chunk do not cut one: %d do", cut);
+    tap_ok(miscounted == 0, "runs are counted: %d faults", miscounted);
     tap_ok(uneven == 0, "runs are parts of a box: %d are not", uneven);
 }
 
