@@ -144,6 +144,8 @@ static int work(const gm_run *run, int rank, gm_work *passes)
     gm_gather_bytes(c, p, positions, columns, &read, &written);
     int64_t data = p->held ? gm_min(gm_mul_sat(c->rows, c->columns * c->size), read) : read;
     passes[0] = gm_run_work(run, (double)data, 0);
+    if (!gm_dataset_is_chunked(&c->input[GM_GATHER_DATA])) /* chunks are read whole */
+        passes[0].reads = (double)gm_gather_reads(c, p, positions, columns);
     passes[1] = gm_run_work(run, (double)(read - data), (double)written);
     return 2;
 }

@@ -73,6 +73,9 @@ int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request,
 void gm_gather_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns,
                      int64_t *read, int64_t *written);
 
+/* Reads of rows that a share makes, the most; 0: held data are read in long runs. */
+int64_t gm_gather_reads(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns);
+
 /* Sorts entries by row; those of a row keep their order. *entries and *spare, of the same length, may be exchanged.
  * rows: above every row. GM_ESTOPPED, GM_EPEER. Main thread. */
 int gm_gather_sort(gm_gather_entry **entries, gm_gather_entry **spare, int64_t count, int64_t rows);

@@ -193,3 +193,15 @@ void gm_gather_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_ran
     *read = count ? gm_add_sat(rows * row, indices) : 0;
     *written = count * row;
 }
+
+int64_t gm_gather_reads(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns)
+{
+    int64_t count = gm_range_length(positions), width = gm_range_length(columns);
+    if (plan->held || count == 0 || width == 0)
+        return 0;
+    int64_t blocks = gm_ceil_div(count, plan->block),
+            parts = gm_ceil_div(width, gm_min(plan->part, plan->block_columns));
+    int joins = parts == 1 && width == c->columns;           /* whole rows that are close together are read at once */
+    int64_t apart = joins ? gm_gather_gap(c, width) + 2 : 1; /* rows from one read to the next, at least */
+    return gm_mul_sat(gm_min(count, gm_mul_sat(blocks, gm_ceil_div(c->rows, apart))), parts);
+}

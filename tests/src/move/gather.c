@@ -148,6 +148,22 @@ static void test_plans(void)
            held, refused, faults);
 }
 
+/* Rows of 2560 bytes: six of them between two wanted ones are read as well. */
+static void test_reads(void)
+{
+    const gm_gather_case c = {.rows = 400, .columns = 640, .size = 4};
+    const gm_range all = {0, 640}, none = {0, 0}, part = {0, 320};
+    gm_gather_plan p = {.block = 100, .block_columns = 640, .part = 640};
+    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 30}, all) == 30, "a read for each of few rows");
+    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 1000}, all) == 10 * 50, "many rows lie close together in each block");
+    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 1000}, part) == 1000, "parts of rows are not joined");
+    p.part = 160;
+    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 1000}, all) == 4 * 1000, "a read for each part of a row");
+    tap_ok(gm_gather_reads(&c, &p, none, all) == 0 && gm_gather_reads(&c, &p, all, none) == 0, "nothing is wanted");
+    p.held = 1;
+    tap_ok(gm_gather_reads(&c, &p, all, all) == 0, "held data are read as they lie");
+}
+
 /* --- A device with memory of its own --- */
 
 static void make_slow(gm_job *job)
@@ -203,6 +219,7 @@ int main(void)
     gm_log_setup(1, GM_QUIET);
     test_sort();
     test_plans();
+    test_reads();
     test_slow();
     if (rmdir(folder))
         tap_ok(0, "%s holds other files", folder);
