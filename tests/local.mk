@@ -72,6 +72,7 @@ GM_TESTS = \
 	tests/src/summary/times \
 	tests/base/memory \
 	tests/base/types/dtype \
+	tests/base/file/flush \
 	tests/base/file/leftover \
 	tests/base/file/new_file \
 	tests/base/random \
@@ -381,6 +382,7 @@ tests_src_summary_times_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_summary_times_SOURCES = tests/src/summary/times.c
 tests_base_types_dtype_SOURCES = tests/base/types/dtype.c
 tests_base_memory_SOURCES = tests/base/memory.c
+tests_base_file_flush_SOURCES = tests/base/file/flush.c
 tests_base_file_leftover_SOURCES = tests/base/file/leftover.c tests/base/file/each.h
 tests_base_file_new_file_SOURCES = tests/base/file/new_file.c tests/base/file/each.h
 tests_base_random_SOURCES = tests/base/random.c

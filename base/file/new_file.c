@@ -10,6 +10,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/file/flush.h"
 #include "base/file/leftover.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -246,14 +247,6 @@ int gm_new_file_publish(const char *file, int fd, const char *temporary, int for
         return gm_fail(GM_EOUTPUT, "%s: was created by another process meanwhile, expected a new name or --force",
                        file);
     return why ? gm_fail(GM_EOUTPUT, "%s: the finished file cannot be given its name: %s", file, strerror(why)) : GM_OK;
-}
-
-int gm_file_flush(int fd)
-{
-    int why = EINTR;
-    for (int attempt = 0; attempt < ATTEMPTS && why == EINTR; attempt++)
-        why = fsync(fd) ? errno : 0;
-    return why;
 }
 
 int gm_new_file_flush_folder(const char *file)

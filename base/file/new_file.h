@@ -42,9 +42,6 @@ int gm_new_file_flush_folder(const char *file);
 /* Removes the temporary file, if it has a name, and closes the descriptor, if it is one. */
 void gm_new_file_discard(int fd, const char *temporary);
 
-/* fsync() that is not ended by a signal. Returns 0 or an errno. */
-int gm_file_flush(int fd);
-
 /* --- Other processes of this host --- */
 
 /* A file in memory of this process, by which others learn whether they can open its descriptors. A flat record. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/flush.h"
 #include "base/file/folder.h"
 #include "base/file/new_file.h"
 #include "base/size.h"
@@ -118,9 +119,12 @@ static int finish_file(gm_output_record *record, const gm_attribute *attributes,
 
 static int flush(const gm_output_record *record, const char *path, int flags)
 {
-    int fd = open(path, flags | O_CLOEXEC), failed = fd < 0 ? errno : gm_file_flush(fd);
+    int status = GM_OK, fd = open(path, flags | O_CLOEXEC),
+        failed = fd < 0 ? errno : gm_file_flush_stoppable(fd, &status);
     if (fd >= 0 && close(fd) && !failed && errno != EINTR)
         failed = errno;
+    if (status)
+        return status;
     return failed && failed != EINVAL /* a file system that cannot flush a folder */
                ? gm_fail(GM_EOUTPUT, "%s: flushing %s to the disk failed: %s", record->file, path, strerror(failed))
                : GM_OK;

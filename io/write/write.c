@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/flush.h"
 #include "base/file/new_file.h"
 #include "base/size.h"
 #include "base/status.h"
@@ -118,8 +119,8 @@ static int close_target(gm_output *output, int file, double *sync_seconds)
     if (t->bytes.fd < 0)
         return GM_OK;
     if (output->record.sync && t->dirty && file != AT_SCRATCH) {
-        int why = gm_file_flush(t->bytes.fd);
-        if (why)
+        int why = gm_file_flush_stoppable(t->bytes.fd, &status);
+        if (why && !status)
             status = gm_fail(GM_EOUTPUT, "%s: flushing to the disk failed: %s", title, strerror(why));
         if (sync_seconds)
             *sync_seconds += gm_clock() - start;

@@ -73,6 +73,9 @@ def make_nested():
 # A file system that takes long to allocate space.
 SLOW_SPACE = gm.fault("space:*:0:delay=60") if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else {}
 
+# A disk on which each step of a flush takes long.
+SLOW_DISK = gm.fault("sync:*:*:delay=150") if SLOW_SPACE else {}
+
 # Each phase: its title, how its input is made, the command, when (seconds from its start), and whether it may end by
 # itself before.
 PHASES = [
@@ -85,6 +88,8 @@ PHASES = [
     ("nested groups", make_groups, "info deep.h5", (0.3, 0.6), True),
     ("nested virtual datasets", make_nested, "reduce l3.h5", (0.3, 1), True),
     ("space for an output", make_nothing, "gen matrices out.h5 --size 14000 --type f32 --no-sync", (0.5, 1), not SLOW_SPACE),
+    ("flushing an output", make_nothing, "gen matrices out.h5 --size 7000 --type f32", (1.5, 2.5), not SLOW_DISK),
+    ("flushing the parts of an output", make_nothing, "gen matrices out.h5 --size 7000 --type f32 --output-layout parts", (1.5, 2.5), not SLOW_DISK),
     ("a benchmark", make_nothing, "bench matmul --json out.json", (0.5, 1.5), False),
 ]
 
@@ -102,7 +107,7 @@ def stopped(title, *job):
 def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     """only: the signal goes to this rank alone. Returns the faults, and the run."""
     before = gm.state()
-    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=SLOW_SPACE if title.startswith("space") else None)
+    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=SLOW_SPACE if title.startswith("space") else SLOW_DISK if "flush" in title else None)
     if only is not None:
         command.insert(-len(gm.words(arguments)) - 3, gm.wrapper("named", 'echo $$ >"pid.$rank"; exec "$program" "$@"'))
         del command[command.index(gm.PROGRAM)]
@@ -158,7 +163,24 @@ def ranks():
         stopped(f"2 ranks that look up chunks, USR2 to rank {only} alone", "reduce chunks.h5", 1.5, False, signal.SIGUSR2, 2, only)
 
 
+def flushes_of_ranks():
+    """The rank that finishes the file flushes, the others wait for it."""
+    for only in range(3 if SLOW_DISK else 0):
+        stopped(f"3 ranks that flush an output, TERM to rank {only} alone", "gen matrices out.h5 --size 7000 --type f32", 3, False, signal.SIGTERM, 3, only)
+
+
+def failures():
+    """A disk that fails in the middle of a flush tells it in that step alone."""
+    for call in (1, 2, 3, 7) if SLOW_DISK else ():
+        ran = gm.run("gen matrices out.h5 --size 4000 --type f32 --device cpu", environment=gm.fault(f"sync:{call}:0:EIO"))
+        faults = gm.faults_of_refusal(ran, 4, "flushing.* to the disk failed: Input/output error")
+        gm.ok(not faults and gm.state() == {}, f"step {call} of a flush fails", *faults, ran)
+    ran = gm.run("gen matrices out.h5 --size 4000 --type f32 --device cpu", environment=gm.fault("sync:1:0:EINVAL,sync:3:0:38"))
+    gm.ok(ran.code == 0 and gm.read("out.h5", "/A").shape == (4000, 4000), "a file system without steps", ran)
+
+
 for it in PHASES:
     gm.together([functools.partial(phase, *it)])
 gm.together([ranks])
+gm.together([flushes_of_ranks, failures])
 gm.done()
