@@ -44,6 +44,8 @@ static int describe(gm_run *run)
     const gm_dataset *side = c->side;
     char title[SIDES][GM_PATH_MAX], shape[SIDES][GM_SHAPE_TEXT];
     int64_t bytes, rows, cols, elements, ranks = run->job->ranks->size;
+    if (run->job->options->tolerance < 0)
+        return gm_fail(GM_EUSAGE, "--tolerance %g: expected 0 or more", run->job->options->tolerance);
     for (int i = 0; i < SIDES; i++) {
         int status = gm_run_describe_input(run, i, run->job->options->operands[i], NULL);
         if (status)

@@ -131,6 +131,7 @@ gm.write("two.h5", a=np.zeros(3), b=np.zeros(3))
 for why, code, pattern, arguments in (("different shapes", 3, r"x\.h5:/v is 3x4 and y\.h5:/v is 4x3", "x.h5 y.h5"),
                                       ("different ranks", 3, r"3x4.* is 4", "x.h5 'y.h5:/v[:,0]'"),
                                       ("which dataset", 3, r"two\.h5.*/a.*/b", "x.h5 two.h5"),
+                                      ("a negative tolerance", 2, "--tolerance -1: expected 0 or more", "two.h5:/a two.h5:/b --tolerance -1"),
                                       ("too little memory", 5, "--host-memory", "two.h5:/a two.h5:/b --host-memory 4K")):
     for ranks in (1, 3):
         ran = gm.run(f"compare {arguments}", ranks)
