@@ -146,6 +146,7 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
     int saturates = gm_dtype_get_kind(c->result) != GM_FLOAT; /* where a float becomes infinite */
     /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
     const double lost = 0x1p-1074;
+    const double square_overflow = 0x1p512; /* squares of such numbers are infinite, but on a processor */
 
     double vector_sq = 0, other_max;
     for (int64_t j = 0; j < d->length; j++)
@@ -154,14 +155,18 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
            inner = norm_of(d->inner_sq, depth * lost);
     *f = (findings){.passed.ratio = -1, .failed.ratio = -1};
     for (int64_t i = 0; i < d->lines; i++) {
-        double added = c->has_c0 ? d->added[i] : 0, added_norm = c->has_c0 ? norm_of(d->added_sq[i], 0) : 0;
+        double added = c->has_c0 ? d->added[i] : 0;
+        double added_norm = c->has_c0 ? norm_of(d->added_sq[i], length * lost) : 0;
         double norm = norm_of(d->own_sq[i], depth * lost), made_norm = norm_of(d->made_sq[i], length * lost);
+        double product = norm * other_max, possible = alpha * product + beta * added_norm;
+        double made_most = possible * sqrt(length); /* the largest norm that the line of C may have */
+        if (isinf(made_norm) && made_most >= square_overflow / 2)
+            made_norm = made_most;
         double scale = alpha * norm * spread + beta * added_norm * vector_norm;
         double residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
         double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
                        made_norm * (2 * sigmas * stored + own * vector_norm) + sigmas * rounding * vector_norm +
                        least * length;
-        double product = norm * other_max, possible = alpha * product + beta * added_norm;
         int is_beyond = saturates && possible > gm_dtype_largest(c->result) + 1;
         if (!isfinite(residual) || !isfinite(bound) || is_beyond) {
             /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for

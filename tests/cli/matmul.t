@@ -282,6 +282,13 @@ def not_finite():
     with open("r.json") as file:
         check = json.load(file)["verification"]
     gm.ok(check["outcome"] == "not possible: no finite row or column", f"{device}: has no finite row or column", check)
+    gm.write("ab.h5", A=np.full((5, 6), 1e20), B=np.full((6, 4), 1e150))
+    product("elements of C whose squares overflow, and not those of A and B", np.full((5, 4), 6e170), "ab.h5 --report r.json", bound=1e-14)
+    with open("r.json") as file:
+        verification = json.load(file)["verification"]
+    gm.ok(verification["passed"] and verification["lines_skipped"] == 0, f"{device}: which is checked", verification)
+    gm.write("ab.h5", A=np.ones((5, 6), "f4"), B=np.ones((6, 4), "f4"), C=np.full((5, 4), 1e-190))
+    product("a large --beta makes small elements of C0 overflow", np.full((5, 4), np.inf), "ab.h5 --precision fp32 --add ab.h5:/C --beta 1e239", dtype="f4")
     gm.write("ab.h5", A=np.full((9, 1), 300.0), B=np.full((1, 9), 300.0))
     product("overflow of --type f16 gives infinity", np.full((9, 9), np.inf), "ab.h5 --type f16", dtype="f2")
 
