@@ -2,6 +2,7 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "base/text/nearest.h"
 
 #include <getopt.h>
 #include <stddef.h>
@@ -130,6 +131,13 @@ static int store(const option_row *row, const char *value, gm_options *options)
     return GM_OK;
 }
 
+/* Fails with "no operation 'matmull' (did you mean 'matmul'?); ...". */
+static int fail_unknown(const char *what, const char *word, const char *nearest)
+{
+    return gm_fail(GM_EUSAGE, "%s '%s'%s%s%s; gpumem-run --help lists them", what, word,
+                   nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+}
+
 static int find_operation(const char *word, gm_options *options)
 {
     for (int i = 0; i < GM_OPERATIONS; i++)
@@ -137,7 +145,23 @@ static int find_operation(const char *word, gm_options *options)
             options->operation = i;
             return GM_OK;
         }
-    return gm_fail(GM_EUSAGE, "no operation '%s'; gpumem-run --help lists them", word);
+    return fail_unknown("no operation", word, gm_nearest(word, gm_operation_name, GM_OPERATIONS));
+}
+
+static const char *option_name(int index)
+{
+    return rows[index].name;
+}
+
+/* word: as in "--sise=3". */
+static int fail_option(const char *word)
+{
+    char name[64], dashed[64];
+    size_t dashes = strspn(word, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + dashes, "="), word + dashes);
+    const char *nearest = gm_nearest(name, option_name, ROWS);
+    snprintf(dashed, sizeof dashed, "--%s", nearest ? nearest : "");
+    return fail_unknown("unknown or ambiguous option", word, nearest ? dashed : NULL);
 }
 
 /* The arguments of getopt_long: its table and the string of letters. */
@@ -208,7 +232,7 @@ int gm_options_parse(int argc, char **argv, gm_options *options)
         if (c == '?' && optopt)
             return gm_fail(GM_EUSAGE, "'%s': this option takes no value", word);
         if (c == '?')
-            return gm_fail(GM_EUSAGE, "unknown or ambiguous option '%s'; gpumem-run --help lists them", word);
+            return fail_option(word);
         if (c == ':')
             return gm_fail(GM_EUSAGE, "'%s' needs a value", word);
         int i = c - LONG_BASE;

@@ -82,10 +82,24 @@ void gm_dtype_ends(gm_dtype type, double *low, double *high)
     *low = is_float(type) ? -*high : table[type].kind == GM_SIGNED ? -*high - 1 : -1;
 }
 
+/* Is it the name that NumPy has for a type: "uint8" of "u8", "bfloat16" of "bf16"? */
+static int is_long_name(const char *name, int type)
+{
+    static const char *const words[][2] = {{"u", "uint"}, {"i", "int"}, {"f", "float"}, {"bf", "bfloat"}};
+    const char *bits = strpbrk(table[type].name, "0123456789");
+    size_t letters = (size_t)(bits - table[type].name);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i][1]);
+        if (letters == strlen(words[i][0]) && strncmp(table[type].name, words[i][0], letters) == 0)
+            return strncmp(name, words[i][1], length) == 0 && strcmp(name + length, bits) == 0;
+    }
+    return 0;
+}
+
 gm_dtype gm_dtype_find(const char *name)
 {
     int type = 0;
-    while (type < GM_DTYPES && strcmp(name, table[type].name) != 0)
+    while (type < GM_DTYPES && strcmp(name, table[type].name) != 0 && !is_long_name(name, type))
         type++;
     return (gm_dtype)type;
 }

@@ -43,7 +43,7 @@ static inline int gm_is_little_endian(void)
     return *(const unsigned char *)&one;
 }
 
-/* The type called name; GM_DTYPES when there is none. */
+/* The type called name, as "f32", or as NumPy has it, "float32"; GM_DTYPES when there is none. */
 gm_dtype gm_dtype_find(const char *name);
 
 /* "u8, u16, ... f32 or f64", for messages: the types of a kind, or of all kinds for -1. text has room for

@@ -173,8 +173,10 @@ CASES = [
     ("no dataset after the colon", 2, r"good\.h5:", "matmul good.h5: good.h5:/B"),
     # Operations and options.
     ("no operation", 2, r"operation", ""),
-    ("an unknown operation", 2, r"multiply", "multiply good.h5"),
-    ("an unknown option", 2, r"--fast", "matmul good.h5 --fast"),
+    ("an unknown operation", 2, r"'multiply'; gpumem-run --help", "multiply good.h5"),
+    ("an unknown option", 2, r"'--fast'; gpumem-run --help", "matmul good.h5 --fast"),
+    ("a mistyped operation", 2, r"no operation 'matmull' \(did you mean 'matmul'\?\);", "matmull good.h5"),
+    ("a mistyped option", 2, r"'--devcie=cpu' \(did you mean '--device'\?\);", "matmul good.h5 --devcie=cpu"),
     ("an unknown letter", 2, r"-x", "matmul good.h5 -x"),
     ("an option without its value", 2, r"--alpha", "matmul good.h5 --alpha"),
     ("a value for a flag", 2, r"--force", "matmul good.h5 --force=yes"),

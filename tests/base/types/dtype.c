@@ -67,7 +67,14 @@ static void test_names(void)
     char text[GM_DTYPE_LIST_TEXT];
     for (int i = 0; i < GM_DTYPES; i++)
         tap_ok(gm_dtype_find(gm_dtype_name((gm_dtype)i)) == (gm_dtype)i, "%s is found", gm_dtype_name((gm_dtype)i));
-    tap_ok(gm_dtype_find("f99") == GM_DTYPES, "f99 is not found");
+    tap_ok(gm_dtype_find("f99") == GM_DTYPES && gm_dtype_find("float") == GM_DTYPES &&
+               gm_dtype_find("float3") == GM_DTYPES && gm_dtype_find("bfloat32") == GM_DTYPES &&
+               gm_dtype_find("uint8_t") == GM_DTYPES,
+           "names of no type are not found");
+    tap_ok(gm_dtype_find("uint8") == GM_DTYPE_U8 && gm_dtype_find("int64") == GM_DTYPE_I64 &&
+               gm_dtype_find("float16") == GM_DTYPE_F16 && gm_dtype_find("bfloat16") == GM_DTYPE_BF16 &&
+               gm_dtype_find("float64") == GM_DTYPE_F64,
+           "NumPy's names");
     tap_ok(strcmp(gm_dtype_list(GM_SIGNED, text), "i8, i16, i32 or i64") == 0, "signed: %s", text);
     tap_ok(strncmp(gm_dtype_list(-1, text), "u8, u16, ", 9) == 0 && strstr(text, " or f64"), "all: %s", text);
 }
