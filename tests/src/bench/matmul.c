@@ -193,14 +193,14 @@ static const gm_product *list_products(gm_device *device, int index)
                                        .operand = GM_DTYPE_F32,
                                        .accumulator = GM_DTYPE_F32,
                                        .tile = 64,
-                                       .leaf = {128},
+                                       .leaf.least = 128,
                                        .kernel = "made-bf16",
                                        .run = product_bf16},
                                       {.precision = GM_PRECISION_INT8,
                                        .operand = GM_DTYPE_I8,
                                        .accumulator = GM_DTYPE_I32,
                                        .tile = 64,
-                                       .leaf = {128},
+                                       .leaf.least = 128,
                                        .kernel = "made-int8",
                                        .run = product_int8}};
     enum { MADE = sizeof made / sizeof made[0] };

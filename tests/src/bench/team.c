@@ -140,7 +140,7 @@ static void test_failure(void)
 
 static void test_scaling(void)
 {
-    enum { PRECISIONS = 4 }; /* of the processor */
+    enum { PRECISIONS = 7 }; /* of the processor */
     gm_error error;
     int status = run("scaling matmul --shapes 150x70x300", &error);
     tap_ok(status == GM_OK, "bench scaling: %s", error.text);
