@@ -22,6 +22,7 @@ typedef struct gm_exchange_setup {
     const gm_ranks *ranks;
     int sharers;        /* ranks that share this rank's device, this one included */
     const char *wanted; /* "auto", or the name of a path */
+    const char *reason; /* why it is the wanted path; NULL: it was asked for */
     double patience;    /* seconds that a library may take to start, and a probe to arrive; 0: the usual ones */
 } gm_exchange_setup;
 

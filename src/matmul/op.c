@@ -344,7 +344,8 @@ static int open_exchange_all(gm_run *run)
 {
     gm_matmul *p = run->own;
     return gm_matmul_plan_chains(&p->plan) || p->plan.shares
-               ? gm_job_open_exchange_all(run->job, path_of(p), &p->exchange)
+               ? gm_job_open_exchange_all(run->job, path_of(p), "the exchanges are shorter than the start of NCCL",
+                                          &p->exchange)
                : GM_OK;
 }
 

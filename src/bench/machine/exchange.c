@@ -271,7 +271,7 @@ static int open_road_all(net *n, const gm_path *path)
     gm_job *job = n->bench->job;
     road *r = &n->roads[n->count++];
     r->path = path;
-    int status = gm_job_open_exchange_all(job, path->name, &r->exchange);
+    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", &r->exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
     gm_error_clear();

@@ -83,14 +83,14 @@ static void *stream(gm_queue *queue)
 
 static int open_exchange_all(const char *wanted, int sharers, gm_exchange_choice *choice, gm_exchange **x)
 {
-    const gm_exchange_setup setup = {&ops, device, &ranks, sharers, wanted, patience};
+    const gm_exchange_setup setup = {&ops, device, &ranks, sharers, wanted, NULL, patience};
     return gm_exchange_open_all(&setup, choice, x);
 }
 
 /* Opens a path by itself, without a probe. */
 static int open_path_all(way *w)
 {
-    const gm_exchange_setup setup = {&ops, device, &ranks, 1, w->path->name, patience};
+    const gm_exchange_setup setup = {&ops, device, &ranks, 1, w->path->name, NULL, patience};
     char version[GM_PATH_VERSION];
     return w->path->open_all(&setup, &w->state, version);
 }
