@@ -79,7 +79,7 @@ static int bind_all(gm_job *job)
         return status;
     int own = !job->ops->unified &&
               job->binding.processors >= MANY_PROCESSORS; /* for the ring's thread, which keeps the device busy */
-    job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : job->binding.processors - own);
+    job->threads = (int)(job->options->threads ? job->options->threads : job->binding.processors - own);
     return GM_OK;
 }
 
@@ -141,7 +141,7 @@ void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks)
     job->ops = &gm_device_cuda;
     job->info = *gm_model_device(model);
     job->sharers = 1;
-    job->threads = (int)(job->options->threads ? gm_min(job->options->threads, 1024) : gm_model_threads());
+    job->threads = (int)(job->options->threads ? job->options->threads : gm_model_threads());
     set_caps(job, model->memory);
 }
 

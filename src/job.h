@@ -51,8 +51,8 @@ void gm_job_close_device(gm_job *job);
 void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks);
 
 /* Opens exchanges between the devices of the ranks, by the path that --exchange asks for or, if that leaves the choice,
- * by the one named (may be "auto"), for the reason given. job->exchange says which was taken, and why. The caller closes
- * it, also after a failure. Collective. */
+ * by the one named (may be "auto"), for the reason given. job->exchange says which was taken, and why. The caller
+ * closes it, also after a failure. Collective. */
 int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, gm_exchange **exchange);
 
 /* The least that any rank may still allocate, with the most threads of any rank.

@@ -198,6 +198,8 @@ static int check_fit(const gm_options *options)
     if (options->force && !may_replace(options))
         return gm_fail(GM_EUSAGE, "--force: %s writes no file here that could exist, expected --report as well",
                        operations[op].name);
+    if (options->threads > GM_THREADS_MOST)
+        return gm_fail(GM_EUSAGE, "--threads %lld: expected at most %d", (long long)options->threads, GM_THREADS_MOST);
     if (options->model && !options->plan)
         return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, which is not given");
     if (options->operand_count < operations[op].least)

@@ -22,7 +22,8 @@ enum {
     GM_GROUP_AXIS = 8    /* --axis */
 };
 
-enum { GM_WORDS_MOST = 8 }; /* words after the operation */
+enum { GM_WORDS_MOST = 8 };      /* words after the operation */
+enum { GM_THREADS_MOST = 1024 }; /* of --threads: far more than a host has processors for one rank */
 
 enum {
 #define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) GM_OPTION_ROW_##field,

@@ -60,6 +60,7 @@ static void test_bad(void)
         {"matmul a --alpha 1x", "finite number"},
         {"matmul a --threads 0", "a positive integer"},
         {"matmul a --threads -2", "a positive integer"},
+        {"matmul a --threads 1025", "--threads 1025: expected at most 1024"},
         {"matmul a --host-memory 12Q", "a size"},
         {"matmul a --host-memory 0", "a size"},
         {"matmul a --host-memory -1G", "a size"},
