@@ -115,6 +115,7 @@ GM_TESTS_HEAVY = \
 GM_TESTS_SCRIPT = \
 	tests/cli/reduce.t \
 	tests/cli/lab.t \
+	tests/cli/bench_ranks.t \
 	tests/cli/scaling.t \
 	tests/cli/refusals.t \
 	tests/io/h5py.t \
