@@ -22,14 +22,16 @@ static int is_fill(hid_t set, hid_t space, const hsize_t *offset, gm_chunk_place
     return ok && read.address == HADDR_UNDEF;
 }
 
+/* A chunk of no bytes is found without a read: of a damaged file. Its address is 0 then. */
 static int look(hid_t set, const hsize_t *offset, gm_chunk_place *place)
 {
     char nothing;
     *place = (gm_chunk_place){.at = {HADDR_UNDEF, 0}};
     gm_input_seek(&place->at);
-    int found = H5Dread_chunk(set, H5P_DEFAULT, offset, &place->filter_mask, &nothing) >= 0 &&
-                place->at.address != HADDR_UNDEF;
+    int found = H5Dread_chunk(set, H5P_DEFAULT, offset, &place->filter_mask, &nothing) >= 0;
     gm_input_seek(NULL);
+    if (found && place->at.address == HADDR_UNDEF)
+        place->at.address = 0;
     return found;
 }
 
