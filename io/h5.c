@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,9 +38,8 @@ void gm_h5_unlock(void)
 
 static herr_t take_first(unsigned n, const H5E_error2_t *entry, void *text)
 {
-    const char *said = entry->desc ? entry->desc : entry->func_name;
     if (n == 0)
-        snprintf(text, GM_H5_TEXT, "%.*s", (int)gm_escape_fit(said, GM_H5_TEXT - 1), said);
+        gm_escape_cut(entry->desc ? entry->desc : entry->func_name, text, GM_H5_TEXT);
     return 0;
 }
 

@@ -182,8 +182,8 @@ static int publish_new(const char *file, int fd, const char *temporary)
     return rename_new(temporary, file); /* not every file system has links */
 }
 
-/* Puts the file called `from` in the place of `file`. The file that was there is called *replaced then,
- * also when another process has replaced it at the same time. Returns 0 or an errno. */
+/* Puts the file called `from` in the place of `file`. The file that was there is called *replaced then, also when
+ * another process has replaced it at the same time. Returns 0 or an errno. */
 static int exchange(const char *from, const char *file, char *replaced)
 {
     struct stat st;

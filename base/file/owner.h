@@ -15,9 +15,9 @@ typedef enum gm_owner { GM_OWNER_DEAD, GM_OWNER_ALIVE, GM_OWNER_ELSEWHERE } gm_o
  * word has room for GM_OWNER_TEXT bytes. Returns word. */
 char *gm_owner_word(char *word);
 
-/* The state of the process of a word, which ends at '\0' or '.'. changed: when its file was last changed. A
- * process of an earlier start of this process's batch job is DEAD, on any host. *process gets its number. Any other
- * word: GM_OWNER_ELSEWHERE, process 0. */
+/* The state of the process of a word, which ends at '\0' or '.'. changed: when its file was last changed. A process of
+ * an earlier start of this process's batch job is DEAD, on any host. *process gets its number. Any other word:
+ * GM_OWNER_ELSEWHERE, process 0. */
 gm_owner gm_owner_find(const char *word, time_t changed, long *process);
 
 #endif

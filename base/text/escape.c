@@ -128,6 +128,14 @@ size_t gm_escape_fit(const char *text, size_t most)
     return most;
 }
 
+char *gm_escape_cut(const char *text, char *out, size_t room)
+{
+    size_t length = gm_escape_fit(text, room - 1);
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return out;
+}
+
 int gm_escape_columns(const char *text)
 {
     int columns = 0;

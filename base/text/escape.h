@@ -32,6 +32,9 @@ char *gm_escape_utf8_copy(const char *text);
 /* The length of text, or of its longest beginning of at most `most` bytes that does not end inside a character. */
 size_t gm_escape_fit(const char *text, size_t most);
 
+/* Copies text to out, of room bytes, at least 1, cut as gm_escape_fit() does. Returns out. */
+char *gm_escape_cut(const char *text, char *out, size_t room);
+
 /* Columns that UTF-8 text takes on a terminal, a column for each character. */
 int gm_escape_columns(const char *text);
 

@@ -9,8 +9,7 @@
 #include "io/input_vfd.h"
 
 typedef struct gm_chunk_place {
-    gm_input_place
-        at; /* with the bytes as stored; address HADDR_UNDEF: the chunk was never written; 0: it has no bytes */
+    gm_input_place at;    /* with the bytes as stored; address 0: there are none; HADDR_UNDEF: it was never written */
     uint32_t filter_mask; /* bit i: filter i was not applied */
     char fill[64]; /* of a chunk that was never written: an element as the file has it; 0 where it says nothing */
 } gm_chunk_place;

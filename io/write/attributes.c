@@ -48,11 +48,6 @@ typedef struct copying {
     char unread[GM_NAME_MAX]; /* of one that cannot be read, which ends the copying */
 } copying;
 
-static void keep_name(const char *name, char kept[GM_NAME_MAX])
-{
-    snprintf(kept, GM_NAME_MAX, "%.*s", (int)gm_escape_fit(name, GM_NAME_MAX - 1), name);
-}
-
 static herr_t copy_attribute(hid_t set, const char *name, const H5A_info_t *info, void *context)
 {
     copying *c = context;
@@ -77,9 +72,9 @@ static herr_t copy_attribute(hid_t set, const char *name, const H5A_info_t *info
     if (to >= 0 && end != COPIED)
         H5Adelete(c->to, name);
     if (end == NOT_STORED && c->skipped++ == 0)
-        keep_name(name, c->first);
+        gm_escape_cut(name, c->first, sizeof c->first);
     if (end == NOT_READ)
-        keep_name(name, c->unread);
+        gm_escape_cut(name, c->unread, sizeof c->unread);
     gm_h5_close(space);
     gm_h5_close(type);
     gm_h5_close(stored);

@@ -1,6 +1,6 @@
-/* Memory of other processes' GPUs, by the handles of CUDA's interprocess communication. A handle names the
- * whole allocation: memory of cudaMalloc() that shares its pages with other allocations would be named with them, so
- * callers share allocations of some MiB. */
+/* Memory of other processes' GPUs, by the handles of CUDA's interprocess communication. A handle names the whole
+ * allocation: memory of cudaMalloc() that shares its pages with other allocations would be named with them, so callers
+ * share allocations of some MiB. */
 #include <stdio.h>
 #include <string.h>
 

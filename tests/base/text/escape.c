@@ -64,9 +64,10 @@ static void test_cuts(void)
         gm_escape_line(text, out, room);
         good &= strlen(out) == end && strncmp(out, whole, end) == 0;
         fits &= gm_escape_fit(text, room - 1) == raw_end;
+        fits &= gm_escape_cut(text, out, room) == out && strlen(out) == raw_end && strncmp(out, text, raw_end) == 0;
     }
     tap_ok(good, "cut between characters and escapes");
-    tap_ok(fits, "gm_escape_fit: cut between characters");
+    tap_ok(fits, "gm_escape_fit and gm_escape_cut: cut between characters");
     tap_ok(gm_escape_fit("abc", 3) == 3 && gm_escape_fit("abc", 9) == 3 && gm_escape_fit("", 0) == 0, "text that fits");
     tap_ok(gm_escape_columns("a\xc3\xa9\xe2\x82\xac\\x1b") == 7, "columns");
 }
