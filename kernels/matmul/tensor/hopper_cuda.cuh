@@ -3,10 +3,11 @@
  * The operands are planes [plane][outer][k], k fastest: one plane of rounded elements; two of float16, hi + lo / 2^11
  * (terms hi hi, hi lo, lo hi); or three of bfloat16 (the six largest terms).
  *
- * A cluster of two blocks makes 256 x TILE_N of C, a block 128 x TILE_N: one thread copies planes of 128 bytes of k
- * through a ring of slots in shared memory, and two warpgroups multiply them, 64 rows each. Each block copies half of
- * the rows of B for both. The clusters stay until all tiles of a leaf are made, in bands of tile rows, down each
- * column.
+ * A block makes 128 x TILE_N of C: one thread copies planes of 128 bytes of k through a ring of slots in shared memory,
+ * and two warpgroups multiply them, 64 rows each. Blocks below each other are a cluster, each of which copies its part
+ * of the rows of B for all. Clusters stay until all tiles of a leaf are made, in bands of tile rows, down each column.
+ * There are two shapes of tiles: clusters of two blocks with a wide tile, which read least, and single blocks with a
+ * small tile, for a C of few tiles. An element has the same bits in both: none of its sums depends on its tile.
  *
  * Tensor cores cut off the low bits of a sum. So the terms of 128 bytes of k are summed there, from 0 on, and added to
  * the sum of the leaf by ordinary additions, which round to nearest (Ootomo and Yokota, 2022). The terms of lo, 2^-11
@@ -21,18 +22,22 @@ enum {
     HOPPER_ROWS = GM_SPLIT_GROUP, /* of a warpgroup */
     HOPPER_WORKERS = 2,           /* warpgroups that multiply */
     HOPPER_TILE_M = HOPPER_ROWS * HOPPER_WORKERS,
-    HOPPER_BLOCKS = 2, /* of a cluster, below each other */
-    HOPPER_CLUSTER_M = HOPPER_TILE_M * HOPPER_BLOCKS,
     HOPPER_THREADS = (HOPPER_WORKERS + 1) * GM_WARPGROUP,
     HOPPER_SHARED = 227 * 1024,
     HOPPER_ALIGN = 1024, /* of a slot, for the copies */
     HOPPER_BAND = 8      /* rows of clusters */
 };
 
-template <class TYPE, int PLANES>
+template <class TYPE_, int PLANES_, bool IS_SMALL>
 struct hopper_shape {
+    typedef TYPE_ TYPE;
     enum {
-        TILE_N = PLANES == 1 ? 256 : 128,
+        PLANES = PLANES_,
+        BLOCKS = IS_SMALL ? 1 : 2, /* of a cluster */
+        CLUSTER_M = HOPPER_TILE_M * BLOCKS,
+        TILE_N = IS_SMALL      ? GM_SPLIT_GROUP
+                 : PLANES == 1 ? 256
+                               : 128,
         SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP, /* of a thread */
         SLOT_A = HOPPER_TILE_M * GM_WGMMA_ROW,
         SLOT = SLOT_A + TILE_N * GM_WGMMA_ROW,
@@ -58,17 +63,18 @@ struct hopper_place {
 };
 
 /* The walk of a cluster over its tiles. All threads of a cluster walk alike. */
-template <int TILE_N>
+template <class SHAPE>
 struct hopper_walk {
+    enum { CLUSTER_M = SHAPE::CLUSTER_M, TILE_N = SHAPE::TILE_N };
     int tile, step, tiles_m, tiles_n, tiles;
     int part;         /* leaf of those side by side */
     int64_t row, col; /* of the tile */
 
     __device__ __forceinline__ void begin(const plane_leaf &p)
     {
-        tile = (int)blockIdx.x / HOPPER_BLOCKS;
-        step = (int)gridDim.x / HOPPER_BLOCKS;
-        tiles_m = (int)((p.m + HOPPER_CLUSTER_M - 1) / HOPPER_CLUSTER_M);
+        tile = (int)blockIdx.x / SHAPE::BLOCKS;
+        step = (int)gridDim.x / SHAPE::BLOCKS;
+        tiles_m = (int)((p.m + CLUSTER_M - 1) / CLUSTER_M);
         tiles_n = (int)((p.n + TILE_N - 1) / TILE_N);
         tiles = tiles_m * tiles_n * p.parts;
     }
@@ -81,9 +87,9 @@ struct hopper_walk {
             int at = tile - part * tiles_m * tiles_n;
             int first = at / (HOPPER_BAND * tiles_n) * HOPPER_BAND, rest = at - first * tiles_n;
             int rows = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
-            row = (int64_t)(first + rest % rows) * HOPPER_CLUSTER_M;
+            row = (int64_t)(first + rest % rows) * CLUSTER_M;
             col = (int64_t)(rest / rows) * TILE_N;
-            if (has_units(units, row, HOPPER_CLUSTER_M, col, TILE_N)) {
+            if (has_units(units, row, CLUSTER_M, col, TILE_N)) {
                 tile += step;
                 return true;
             }
@@ -93,47 +99,46 @@ struct hopper_walk {
 };
 
 /* The thread that copies. */
-template <class TYPE, int PLANES>
+template <class SHAPE>
 static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, const CUtensorMap *map_b,
                                                   const plane_leaf &p, const units_of &units, uint32_t slots,
                                                   uint64_t *full, uint64_t *empty)
 {
-    typedef hopper_shape<TYPE, PLANES> shape;
-    enum { K = GM_WGMMA_ROW / (int)sizeof(typename TYPE::element), HALF = shape::TILE_N / HOPPER_BLOCKS };
+    enum { K = GM_WGMMA_ROW / (int)sizeof(typename SHAPE::TYPE::element), PART = SHAPE::TILE_N / SHAPE::BLOCKS };
     int block = (int)cluster_block();
-    hopper_place<shape::SLOTS> at = {0, 0};
-    hopper_walk<shape::TILE_N> walk;
+    hopper_place<SHAPE::SLOTS> at = {0, 0};
+    hopper_walk<SHAPE> walk;
 
     walk.begin(p);
     while (walk.next(units)) {
         int first = (int)(p.k + walk.part * p.depth), steps = steps_of<K>(p, walk.part);
         for (int step = 0; step < steps; step++)
-            for (int plane = 0; plane < PLANES; plane++) {
-                uint32_t to = slots + at.slot * shape::SLOT;
-                int k = first + step * K;
+            for (int plane = 0; plane < SHAPE::PLANES; plane++) {
+                uint32_t to = slots + at.slot * SHAPE::SLOT, to_b = to + SHAPE::SLOT_A + block * PART * GM_WGMMA_ROW;
+                int k = first + step * K, col = (int)walk.col + block * PART;
                 barrier_wait(&empty[at.slot], at.parity ^ 1);
-                barrier_expect(&full[at.slot], shape::SLOT);
+                barrier_expect(&full[at.slot], SHAPE::SLOT);
                 copy_box(to, map_a, &full[at.slot], k, (int)walk.row + block * HOPPER_TILE_M, plane);
-                copy_box_to_all(to + shape::SLOT_A + block * HALF * GM_WGMMA_ROW, map_b, &full[at.slot], k,
-                                (int)walk.col + block * HALF, plane, (1 << HOPPER_BLOCKS) - 1);
+                if (SHAPE::BLOCKS == 1)
+                    copy_box(to_b, map_b, &full[at.slot], k, col, plane);
+                else
+                    copy_box_to_all(to_b, map_b, &full[at.slot], k, col, plane, (1 << SHAPE::BLOCKS) - 1);
                 at.next();
             }
     }
 }
 
 /* A warpgroup that multiplies: its operands, and its place in the ring. */
-template <class TYPE, int PLANES>
+template <class SHAPE>
 struct hopper_worker {
-    typedef hopper_shape<TYPE, PLANES> shape;
-
     uint32_t a, b; /* in slot 0 */
     uint64_t *full, *empty;
-    hopper_place<shape::SLOTS> at, held; /* the next slot; the first one that is not given back */
+    hopper_place<SHAPE::SLOTS> at, held; /* the next slot; the first one that is not given back */
 
     /* The offset of the next slot, when it is full. */
     __device__ __forceinline__ uint32_t wait(void)
     {
-        uint32_t offset = at.slot * shape::SLOT;
+        uint32_t offset = at.slot * SHAPE::SLOT;
         barrier_wait(&full[at.slot], at.parity);
         at.next();
         return offset;
@@ -143,7 +148,7 @@ struct hopper_worker {
     __device__ __forceinline__ void release(int count)
     {
         for (int i = 0; i < count; i++) {
-            if (threadIdx.x % 32 < HOPPER_BLOCKS)
+            if (threadIdx.x % 32 < SHAPE::BLOCKS)
                 barrier_arrive(&empty[held.slot], threadIdx.x % 32);
             held.next();
         }
@@ -168,9 +173,9 @@ static __device__ __forceinline__ void add_sums(float (&sums)[SUMS], const float
 }
 
 /* The sums of a leaf, of one plane. */
-template <class TYPE>
-static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 1> &w, int steps,
-                                                typename TYPE::sum (&sums)[hopper_shape<TYPE, 1>::SUMS])
+template <class TYPE, bool IS_SMALL, int SUMS>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 1, IS_SMALL>> &w, int steps,
+                                                typename TYPE::sum (&sums)[SUMS])
 {
     for (int step = 0; step < steps; step++) {
         uint32_t x = w.wait();
@@ -190,11 +195,10 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 1> &w, int s
 }
 
 /* Of two planes. The terms of lo are under way while those of hi are added. */
-template <class TYPE>
-static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 2> &w, int steps,
-                                                float (&sums)[hopper_shape<TYPE, 2>::SUMS])
+template <class TYPE, bool IS_SMALL, int SUMS>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 2, IS_SMALL>> &w, int steps,
+                                                float (&sums)[SUMS])
 {
-    enum { SUMS = hopper_shape<TYPE, 2>::SUMS };
     float large[SUMS], small[SUMS];
 
 #pragma unroll
@@ -225,11 +229,10 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 2> &w, int s
 }
 
 /* Of three planes, the smallest terms first. */
-template <class TYPE>
-static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 3> &w, int steps,
-                                                float (&sums)[hopper_shape<TYPE, 3>::SUMS])
+template <class TYPE, bool IS_SMALL, int SUMS>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 3, IS_SMALL>> &w, int steps,
+                                                float (&sums)[SUMS])
 {
-    enum { SUMS = hopper_shape<TYPE, 3>::SUMS };
     float part[SUMS];
 
 #pragma unroll
@@ -252,34 +255,34 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<TYPE, 3> &w, int s
     }
 }
 
-template <class TYPE, int PLANES>
+template <class SHAPE>
 static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const units_of &units, uint32_t slots,
                                                       uint64_t *full, uint64_t *empty)
 {
-    typedef hopper_shape<TYPE, PLANES> shape;
-    typedef typename TYPE::sum sum;
-    enum { K = GM_WGMMA_ROW / (int)sizeof(typename TYPE::element) };
+    typedef typename SHAPE::TYPE::sum sum;
+    enum { TILE_N = SHAPE::TILE_N, K = GM_WGMMA_ROW / (int)sizeof(typename SHAPE::TYPE::element) };
     int group = (int)threadIdx.x / GM_WARPGROUP, lane = (int)threadIdx.x % 32;
     int down = (int)cluster_block() * HOPPER_TILE_M + group * HOPPER_ROWS;
     int in_group = (int)threadIdx.x % GM_WARPGROUP / 32 * 16 + lane / 4, right = lane % 4 * 2;
-    hopper_worker<TYPE, PLANES> w = {slots + group * HOPPER_ROWS * GM_WGMMA_ROW, slots + shape::SLOT_A, full, empty};
-    hopper_walk<shape::TILE_N> walk;
+    hopper_worker<SHAPE> w = {slots + group * HOPPER_ROWS * GM_WGMMA_ROW, slots + SHAPE::SLOT_A, full, empty};
+    hopper_walk<SHAPE> walk;
 
     walk.begin(p);
     while (walk.next(units)) {
-        sum sums[shape::SUMS];
+        sum sums[SHAPE::SUMS];
         sum_leaf(w, steps_of<K>(p, walk.part), sums);
 
-        unsigned wanted = units_wanted(units, walk.row + down, walk.col, shape::TILE_N);
+        unsigned wanted = units_wanted(units, walk.row + down, walk.col, TILE_N);
         int64_t row = walk.row + down + in_group, col = walk.col + right;
-        int left = p.n - col < shape::TILE_N ? (int)(p.n - col) : shape::TILE_N;
+        int left = p.n - col < TILE_N ? (int)(p.n - col) : TILE_N;
         const int16_t *scale_b = p.scale_b ? p.scale_b + col : NULL;
         sum *c = sums_at<sum>(p, walk.part, row, col);
         if (row < p.m)
-            fold_row<0, (PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0, sums);
+            fold_row<0, (SHAPE::PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0,
+                                             sums);
         if (row + 8 < p.m)
-            fold_row<1, (PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
-                                      scale_b ? p.scale_a[row + 8] : 0, sums);
+            fold_row<1, (SHAPE::PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
+                                             scale_b ? p.scale_a[row + 8] : 0, sums);
     }
 }
 
@@ -287,21 +290,20 @@ static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define HOPPER_CLUSTER
 #else
-#define HOPPER_CLUSTER __cluster_dims__(HOPPER_BLOCKS, 1, 1)
+#define HOPPER_CLUSTER __cluster_dims__(SHAPE::BLOCKS, 1, 1)
 #endif
 
-template <class TYPE, int PLANES>
+template <class SHAPE>
 static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
     multiply_leaf(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                   const __grid_constant__ plane_leaf p)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    typedef hopper_shape<TYPE, PLANES> shape;
     extern __shared__ uint8_t shared[];
     uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
     uint32_t slots = (begin + HOPPER_ALIGN - 1) / HOPPER_ALIGN * HOPPER_ALIGN;
-    uint64_t *full = (uint64_t *)(shared + (slots - begin) + shape::SLOTS * shape::SLOT), *empty = full + shape::SLOTS;
-    units_of units = units_in<PLANES>(p);
+    uint64_t *full = (uint64_t *)(shared + (slots - begin) + SHAPE::SLOTS * SHAPE::SLOT), *empty = full + SHAPE::SLOTS;
+    units_of units = units_in<SHAPE::PLANES>(p);
 
     if (!are_there(&units))
         return;
@@ -310,9 +312,9 @@ static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
         prefetch_map(&map_b);
     }
     if (threadIdx.x == 0) {
-        for (int i = 0; i < shape::SLOTS; i++) {
+        for (int i = 0; i < SHAPE::SLOTS; i++) {
             barrier_init(&full[i], 1);
-            barrier_init(&empty[i], HOPPER_BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
+            barrier_init(&empty[i], SHAPE::BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
         }
         barrier_init_fence();
     }
@@ -320,10 +322,10 @@ static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
     if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
         set_registers_down<40>();
         if (threadIdx.x % GM_WARPGROUP == 0)
-            copy_tiles<TYPE, PLANES>(&map_a, &map_b, p, units, slots, full, empty);
+            copy_tiles<SHAPE>(&map_a, &map_b, p, units, slots, full, empty);
     } else {
         set_registers_up<232>();
-        multiply_tiles<TYPE, PLANES>(p, units, slots, full, empty);
+        multiply_tiles<SHAPE>(p, units, slots, full, empty);
     }
     __syncwarp();
     cluster_sync(); /* until then the other block may copy and arrive here */

@@ -167,11 +167,14 @@ static __device__ __forceinline__ void set_registers_down(void)
 #define GM_REGISTERS_4(c, d, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3])
 #define GM_REGISTERS_16(c, d, i) \
     GM_REGISTERS_4(c, d, i), GM_REGISTERS_4(c, d, i + 4), GM_REGISTERS_4(c, d, i + 8), GM_REGISTERS_4(c, d, i + 12)
-#define GM_REGISTERS_64(c, d) \
-    GM_REGISTERS_16(c, d, 0), GM_REGISTERS_16(c, d, 16), GM_REGISTERS_16(c, d, 32), GM_REGISTERS_16(c, d, 48)
+#define GM_REGISTERS_32(c, d) GM_REGISTERS_16(c, d, 0), GM_REGISTERS_16(c, d, 16)
+#define GM_REGISTERS_64(c, d) GM_REGISTERS_32(c, d), GM_REGISTERS_16(c, d, 32), GM_REGISTERS_16(c, d, 48)
 #define GM_REGISTERS_128(c, d)                                                                              \
     GM_REGISTERS_64(c, d), GM_REGISTERS_16(c, d, 64), GM_REGISTERS_16(c, d, 80), GM_REGISTERS_16(c, d, 96), \
         GM_REGISTERS_16(c, d, 112)
+#define GM_NAMES_32                                                          \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define GM_NAMES_64                                                                    \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
@@ -187,7 +190,7 @@ static __device__ __forceinline__ void set_registers_down(void)
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-/* multiply(d, a, b, keep): d = (keep ? d : 0) + a b^T for 64 rows of a and 2 or 4 rows of b for each accumulator of a
+/* multiply(d, a, b, keep): d = (keep ? d : 0) + a b^T for 64 rows of a and 2 rows of b for each accumulator of a
  * thread. Thread t has of rows t / 32 * 16 + t % 32 / 4 and 8 more the columns 8 i + t % 4 * 2 and the next one:
  * d[4 i] to d[4 i + 3]. */
 #define GM_WGMMA(type, constraint, count, names, a, b, keep, instruction, tail)                              \
@@ -198,6 +201,8 @@ static __device__ __forceinline__ void set_registers_down(void)
                      : GM_REGISTERS_##count(constraint, d)                                                   \
                      : "l"(x), "l"(y), "r"(old));                                                            \
     }
+#define GM_WGMMA_32(type, constraint, instruction, tail) \
+    GM_WGMMA(type, constraint, 32, GM_NAMES_32, "%32", "%33", "%34", instruction, tail)
 #define GM_WGMMA_64(type, constraint, instruction, tail) \
     GM_WGMMA(type, constraint, 64, GM_NAMES_64, "%64", "%65", "%66", instruction, tail)
 #define GM_WGMMA_128(type, constraint, instruction, tail) \
@@ -207,6 +212,7 @@ static __device__ __forceinline__ void set_registers_down(void)
 struct wgmma_f16 {
     typedef __half element;
     typedef float sum;
+    GM_WGMMA_32(float, "+f", "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", ", 1, 1, 0, 0")
     GM_WGMMA_64(float, "+f", "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", ", 1, 1, 0, 0")
     GM_WGMMA_128(float, "+f", "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", ", 1, 1, 0, 0")
 };
@@ -214,6 +220,7 @@ struct wgmma_f16 {
 struct wgmma_bf16 {
     typedef __nv_bfloat16 element;
     typedef float sum;
+    GM_WGMMA_32(float, "+f", "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", ", 1, 1, 0, 0")
     GM_WGMMA_64(float, "+f", "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", ", 1, 1, 0, 0")
     GM_WGMMA_128(float, "+f", "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", ", 1, 1, 0, 0")
 };
@@ -221,6 +228,7 @@ struct wgmma_bf16 {
 struct wgmma_tf32 {
     typedef float element;
     typedef float sum;
+    GM_WGMMA_32(float, "+f", "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32", ", 1, 1")
     GM_WGMMA_64(float, "+f", "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32", ", 1, 1")
     GM_WGMMA_128(float, "+f", "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32", ", 1, 1")
 };
@@ -234,6 +242,7 @@ struct wgmma_int8;
     struct wgmma_int8<ctype_a, ctype_b> {                                                       \
         typedef uint8_t element;                                                                \
         typedef int32_t sum;                                                                    \
+        GM_WGMMA_32(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n64k32.s32." a "." b, "")   \
         GM_WGMMA_64(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n128k32.s32." a "." b, "")  \
         GM_WGMMA_128(int32_t, "+r", "wgmma.mma_async.sync.aligned.m64n256k32.s32." a "." b, "") \
     };
