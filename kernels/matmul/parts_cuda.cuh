@@ -6,8 +6,12 @@
 
 #include "kernels/matmul/calls.h"
 
-enum { PARTS_COLS = 64, PARTS_ROWS = 4 }; /* of C, of a block */
-static const int64_t PARTS_GRID = 16384;  /* blocks below each other at most */
+enum {
+    PARTS_COLS = 64, /* of C, of a block */
+    PARTS_ROWS = 4,
+    PARTS_AHEAD = 16 /* parts that are loaded before they are added */
+};
+static const int64_t PARTS_GRID = 16384; /* blocks below each other at most */
 
 static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b)
 {
@@ -27,9 +31,17 @@ static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
         ACC *acc = c + row * ld + col;
         const ACC *part = parts + row * ld + col;
         ACC sum = accumulate ? *acc + *part : *part;
-#pragma unroll 16
-        for (int i = 1; i < count; i++)
-            sum += part[i * next];
+        for (int first = 1; first < count; first += PARTS_AHEAD) {
+            ACC ahead[PARTS_AHEAD];
+#pragma unroll
+            for (int i = 0; i < PARTS_AHEAD; i++)
+                if (first + i < count)
+                    ahead[i] = part[(first + i) * next];
+#pragma unroll
+            for (int i = 0; i < PARTS_AHEAD; i++)
+                if (first + i < count)
+                    sum += ahead[i];
+        }
         *acc = sum;
     }
 }

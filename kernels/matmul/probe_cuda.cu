@@ -1,16 +1,19 @@
 /* Products of a matrix with vectors, in float64. Rows and columns have separate kernels without atomic additions: one
- * block computes each sum in an order that depends on the shape of the matrix alone, so that the bits are always the
- * same. A call for both reads the matrix twice. */
+ * block computes each sum in an order that depends on the shape and the alignment of the matrix alone, so that the bits
+ * are always the same. Where all rows begin at multiples of 16 bytes, a thread reads four elements at once, or two of 8
+ * bytes. A call for both reads the matrix twice. */
 #include "kernels/dispatch.cuh"
 #include "kernels/elementwise_cuda.cuh"
 #include "kernels/matmul/calls.h"
 
 enum {
-    SUMS = 3, /* with a vector, of magnitudes, of squares */
-    ROWS = 4, /* rows of a block at a time, for which an element of p is read once */
+    SUMS = 3,  /* with a vector, of magnitudes, of squares */
+    WORD = 16, /* bytes: alignment */
+    ROWS = 4,  /* rows of a block at a time, for which an element of p is read once */
     ROW_THREADS = 256,
-    COLUMN_WARPS = 16, /* warps that share the rows of a strip of LANES columns */
-    AHEAD = 8          /* rows of a column that are read before they are used */
+    COLUMN_WARPS = 16,  /* warps that share the rows of a strip of columns, one or some for each lane */
+    COLUMN_AHEAD = 8,   /* rows of a column that are read before they are used */
+    COLUMN_STRIPS = 128 /* enough for a device, so that lanes have some columns */
 };
 
 /* A call as one of the kernels gets it: the sums over rows, with p, or over columns, with q. A parameter of more than
@@ -26,6 +29,13 @@ typedef struct half_call {
 } half_call;
 
 static_assert(sizeof(half_call) <= 128, "a parameter that stays out of local memory");
+
+/* Elements side by side that a thread reads at once. */
+template <typename ELEMENT, int COUNT>
+struct __align__(COUNT * sizeof(typename ELEMENT::raw)) word
+{
+    typename ELEMENT::raw v[COUNT];
+};
 
 template <typename ELEMENT>
 static __device__ __forceinline__ const typename ELEMENT::raw *row_of(const half_call &call, int64_t i)
@@ -61,12 +71,38 @@ static __device__ __forceinline__ double warp_sum(double value)
     return value;
 }
 
-template <typename ELEMENT>
+/* Adds elements [COUNT at, COUNT (at + 1)) of some rows to their sums. */
+template <typename ELEMENT, int COUNT>
+static __device__ __forceinline__ void add_words(const half_call &call, const double *vector,
+                                                 const typename ELEMENT::raw *const (&row)[ROWS], int64_t at,
+                                                 double (&sum)[ROWS][SUMS])
+{
+    word<ELEMENT, COUNT> raw[ROWS];
+    double p[COUNT];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        raw[r] = ((const word<ELEMENT, COUNT> *)row[r])[at];
+#pragma unroll
+    for (int e = 0; e < COUNT; e++)
+        p[e] = vector != NULL ? vector[at * COUNT + e] : 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            double x;
+            ELEMENT::read(raw[r].v[e], call.swap, &x);
+            add_terms(sum[r], x, p[e]);
+        }
+    }
+}
+
+template <typename ELEMENT, int COUNT>
 static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(const half_call call)
 {
     const double *vector = vector_of(call);
     __shared__ double part[ROW_THREADS / LANES][ROWS][SUMS];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    const int64_t words = call.cols / COUNT;
     for (int64_t i0 = (int64_t)blockIdx.x * ROWS; i0 < call.rows; i0 += (int64_t)gridDim.x * ROWS) {
         const typename ELEMENT::raw *row[ROWS];
         double sum[ROWS][SUMS] = {{0}};
@@ -74,16 +110,11 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(const half_c
         for (int r = 0; r < ROWS; r++) { /* after the last row: the last one again, unused */
             row[r] = row_of<ELEMENT>(call, i0 + r < call.rows ? i0 + r : call.rows - 1);
         }
-#pragma unroll 4
-        for (int64_t j = threadIdx.x; j < call.cols; j += ROW_THREADS) {
-            double p = vector != NULL ? vector[j] : 0;
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                double x;
-                ELEMENT::read(row[r][j], call.swap, &x);
-                add_terms(sum[r], x, p);
-            }
-        }
+#pragma unroll(COUNT > 1 ? 2 : 4)
+        for (int64_t j = threadIdx.x; j < words; j += ROW_THREADS)
+            add_words<ELEMENT, COUNT>(call, vector, row, j, sum);
+        if (COUNT > 1 && words * COUNT + threadIdx.x < call.cols)
+            add_words<ELEMENT, 1>(call, vector, row, words * COUNT + threadIdx.x, sum);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
 #pragma unroll
@@ -106,53 +137,62 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(const half_c
     }
 }
 
-/* This thread's sums of column j over the rows of its warp: warp, warp + COLUMN_WARPS, ... */
-template <typename ELEMENT>
-static __device__ __forceinline__ void sum_column(const half_call &call, int64_t j, int warp, double sum[SUMS])
+/* This thread's sums of COUNT columns from j on over the rows of its warp: warp, warp + COLUMN_WARPS, ... */
+template <typename ELEMENT, int COUNT>
+static __device__ __forceinline__ void sum_columns(const half_call &call, int64_t j, int warp,
+                                                   double (&sum)[COUNT][SUMS])
 {
     const double *vector = vector_of(call);
-    for (int64_t i0 = warp; i0 < call.rows; i0 += AHEAD * COLUMN_WARPS) {
-        typename ELEMENT::raw raw[AHEAD];
-        double q[AHEAD];
+    for (int64_t i0 = warp; i0 < call.rows; i0 += COLUMN_AHEAD * COLUMN_WARPS) {
+        word<ELEMENT, COUNT> raw[COLUMN_AHEAD];
+        double q[COLUMN_AHEAD];
 #pragma unroll
-        for (int a = 0; a < AHEAD; a++) {
+        for (int a = 0; a < COLUMN_AHEAD; a++) {
             int64_t i = i0 + a * COLUMN_WARPS;
             if (i < call.rows) {
-                raw[a] = row_of<ELEMENT>(call, i)[j];
+                raw[a] = *(const word<ELEMENT, COUNT> *)(row_of<ELEMENT>(call, i) + j);
                 q[a] = vector != NULL ? vector[i] : 0;
             }
         }
 #pragma unroll
-        for (int a = 0; a < AHEAD; a++) {
+        for (int a = 0; a < COLUMN_AHEAD; a++) {
             if (i0 + a * COLUMN_WARPS < call.rows) {
-                double x;
-                ELEMENT::read(raw[a], call.swap, &x);
-                add_terms(sum, x, q[a]);
+#pragma unroll
+                for (int e = 0; e < COUNT; e++) {
+                    double x;
+                    ELEMENT::read(raw[a].v[e], call.swap, &x);
+                    add_terms(sum[e], x, q[a]);
+                }
             }
         }
     }
 }
 
-template <typename ELEMENT>
+/* COUNT > 1: call.cols is a multiple of it. */
+template <typename ELEMENT, int COUNT>
 static __global__ void __launch_bounds__(COLUMN_WARPS *LANES) probe_columns(const half_call call)
 {
     __shared__ double part[SUMS][COLUMN_WARPS][LANES];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    for (int64_t j0 = (int64_t)blockIdx.x * LANES; j0 < call.cols; j0 += (int64_t)gridDim.x * LANES) {
-        double sum[SUMS] = {0};
-        if (j0 + lane < call.cols)
-            sum_column<ELEMENT>(call, j0 + lane, warp, sum);
+    for (int64_t j0 = (int64_t)blockIdx.x * LANES * COUNT; j0 < call.cols; j0 += (int64_t)gridDim.x * LANES * COUNT) {
+        const int64_t j = j0 + lane * COUNT;
+        double sum[COUNT][SUMS] = {{0}};
+        if (j < call.cols)
+            sum_columns<ELEMENT, COUNT>(call, j, warp, sum);
 #pragma unroll
-        for (int s = 0; s < SUMS; s++)
-            part[s][warp][lane] = sum[s];
-        __syncthreads();
-        if (warp < SUMS && j0 + lane < call.cols) {
-            double total = 0;
-            for (int w = 0; w < COLUMN_WARPS; w++)
-                total += part[warp][w][lane];
-            add_out(call, warp, j0 + lane, total);
+        for (int e = 0; e < COUNT; e++) {
+#pragma unroll
+            for (int s = 0; s < SUMS; s++)
+                part[s][warp][lane] = sum[e][s];
+            __syncthreads();
+            if (warp < SUMS && j < call.cols) {
+                double total = 0;
+                for (int w = 0; w < COLUMN_WARPS; w++)
+                    total += part[warp][w][lane];
+                add_out(call, warp, j + e, total);
+            }
+            __syncthreads();
         }
-        __syncthreads();
     }
 }
 
@@ -163,22 +203,39 @@ static unsigned blocks_for(int64_t length, int64_t each)
     return (unsigned)(blocks < most ? blocks : most);
 }
 
+template <typename ELEMENT, int COUNT>
+static cudaError_t launch_rows(cudaStream_t stream, const half_call &call, unsigned batch)
+{
+    probe_rows<ELEMENT, COUNT><<<dim3(blocks_for(call.rows, ROWS), batch), ROW_THREADS, 0, stream>>>(call);
+    return cudaGetLastError();
+}
+
+template <typename ELEMENT, int COUNT>
+static cudaError_t launch_columns(cudaStream_t stream, const half_call &call, unsigned batch)
+{
+    probe_columns<ELEMENT, COUNT>
+        <<<dim3(blocks_for(call.cols, LANES * COUNT), batch), COLUMN_WARPS * LANES, 0, stream>>>(call);
+    return cudaGetLastError();
+}
+
 template <typename ELEMENT>
 static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
 {
+    enum { OF_WORD = WORD / (int)sizeof(typename ELEMENT::raw), COUNT = OF_WORD < 4 ? OF_WORD : 4 };
     const half_call rows = {c->rows, c->cols,  c->m,    c->pitch,  c->next_m, c->p,
                             c->r,    c->r_abs, c->r_sq, c->next_p, c->next_r, c->swap};
     const half_call columns = {c->rows, c->cols,  c->m,    c->pitch,  c->next_m, c->q,
                                c->s,    c->s_abs, c->s_sq, c->next_q, c->next_s, c->swap};
-    if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL) {
-        probe_rows<ELEMENT><<<dim3(blocks_for(c->rows, ROWS), batch), ROW_THREADS, 0, stream>>>(rows);
-        cudaError_t error = cudaGetLastError();
-        if (error != cudaSuccess)
-            return error;
-    }
-    if (c->s != NULL || c->s_abs != NULL || c->s_sq != NULL)
-        probe_columns<ELEMENT><<<dim3(blocks_for(c->cols, LANES), batch), COLUMN_WARPS * LANES, 0, stream>>>(columns);
-    return cudaGetLastError();
+    bool words = ((uintptr_t)c->m | c->pitch | c->next_m) % WORD == 0;
+    bool strips = words && c->cols % COUNT == 0 && c->cols / (LANES * COUNT) >= COLUMN_STRIPS;
+    cudaError_t error = cudaSuccess;
+
+    if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL)
+        error = words ? launch_rows<ELEMENT, COUNT>(stream, rows, batch) : launch_rows<ELEMENT, 1>(stream, rows, batch);
+    if (error == cudaSuccess && (c->s != NULL || c->s_abs != NULL || c->s_sq != NULL))
+        error = strips ? launch_columns<ELEMENT, COUNT>(stream, columns, batch)
+                       : launch_columns<ELEMENT, 1>(stream, columns, batch);
+    return error;
 }
 
 extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)

@@ -155,6 +155,16 @@ struct hopper_worker {
     }
 };
 
+/* Passes the slots of a leaf: the rows of this warpgroup lie outside C. */
+template <class SHAPE>
+static __device__ __forceinline__ void skip_leaf(hopper_worker<SHAPE> &w, int steps)
+{
+    for (int i = 0; i < steps * SHAPE::PLANES; i++) {
+        w.wait();
+        w.release(1);
+    }
+}
+
 /* d = (keep ? d : 0) + a b^T for 128 bytes of k. */
 template <class TYPE, int SUMS>
 static __device__ __forceinline__ void multiply_rows(typename TYPE::sum (&d)[SUMS], uint32_t a, uint32_t b, int keep)
@@ -270,6 +280,10 @@ static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const
     walk.begin(p);
     while (walk.next(units)) {
         sum sums[SHAPE::SUMS];
+        if (SHAPE::BLOCKS == 1 && walk.row + down >= p.m) {
+            skip_leaf(w, steps_of<K>(p, walk.part));
+            continue;
+        }
         sum_leaf(w, steps_of<K>(p, walk.part), sums);
 
         unsigned wanted = units_wanted(units, walk.row + down, walk.col, TILE_N);
@@ -284,6 +298,15 @@ static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const
             fold_row<1, (SHAPE::PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
                                              scale_b ? p.scale_a[row + 8] : 0, sums);
     }
+}
+
+template <class SHAPE>
+static __device__ __forceinline__ void blocks_sync(void)
+{
+    if (SHAPE::BLOCKS > 1)
+        cluster_sync();
+    else
+        __syncthreads();
 }
 
 /* Older devices have no clusters; the kernel is empty there, and never launched. */
@@ -318,7 +341,7 @@ static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
         }
         barrier_init_fence();
     }
-    cluster_sync();
+    blocks_sync<SHAPE>();
     if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
         set_registers_down<40>();
         if (threadIdx.x % GM_WARPGROUP == 0)
@@ -328,7 +351,8 @@ static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
         multiply_tiles<SHAPE>(p, units, slots, full, empty);
     }
     __syncwarp();
-    cluster_sync(); /* until then the other block may copy and arrive here */
+    if (SHAPE::BLOCKS > 1)
+        cluster_sync(); /* until then the other block may copy and arrive here */
 #endif
 }
 
