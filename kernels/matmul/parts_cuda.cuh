@@ -6,16 +6,25 @@
 
 #include "kernels/matmul/calls.h"
 
-enum {
-    PARTS_COLS = 64, /* of C, of a block */
-    PARTS_ROWS = 4,
-    PARTS_AHEAD = 16 /* parts that are loaded before they are added */
-};
-static const int64_t PARTS_GRID = 16384; /* blocks below each other at most */
+enum { PARTS_COLS = 64, PARTS_ROWS = 4 }; /* of C, of a block */
+static const int64_t PARTS_GRID = 16384;  /* blocks below each other at most */
 
 static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+/* Adds COUNT parts, in their order, all of which are loaded first. */
+template <int COUNT, typename ACC>
+static __device__ __forceinline__ void add_ahead(ACC *sum, const ACC **part, int64_t next)
+{
+    ACC ahead[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++, *part += next)
+        ahead[i] = **part;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        *sum += ahead[i];
 }
 
 /* acc = (accumulate ? acc : 0) + part_0 + part_1 + ..., each addition rounded: as a kernel folds leaf after leaf. */
@@ -31,17 +40,17 @@ static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
         ACC *acc = c + row * ld + col;
         const ACC *part = parts + row * ld + col;
         ACC sum = accumulate ? *acc + *part : *part;
-        for (int first = 1; first < count; first += PARTS_AHEAD) {
-            ACC ahead[PARTS_AHEAD];
-#pragma unroll
-            for (int i = 0; i < PARTS_AHEAD; i++)
-                if (first + i < count)
-                    ahead[i] = part[(first + i) * next];
-#pragma unroll
-            for (int i = 0; i < PARTS_AHEAD; i++)
-                if (first + i < count)
-                    sum += ahead[i];
-        }
+        part += next;
+        for (int left = count - 1; left >= 16; left -= 16)
+            add_ahead<16>(&sum, &part, next);
+        if ((count - 1) & 8)
+            add_ahead<8>(&sum, &part, next);
+        if ((count - 1) & 4)
+            add_ahead<4>(&sum, &part, next);
+        if ((count - 1) & 2)
+            add_ahead<2>(&sum, &part, next);
+        if ((count - 1) & 1)
+            add_ahead<1>(&sum, &part, next);
         *acc = sum;
     }
 }

@@ -7,9 +7,10 @@
 #include "kernels/matmul/calls.h"
 
 enum {
-    SUMS = 3,  /* with a vector, of magnitudes, of squares */
-    WORD = 16, /* bytes: alignment */
-    ROWS = 4,  /* rows of a block at a time, for which an element of p is read once */
+    SUMS = 3,        /* with a vector, of magnitudes, of squares */
+    WORD = 16,       /* bytes: alignment */
+    MOST_ROWS = 4,   /* rows of a block at a time, for which an element of p is read once */
+    FEW_ROWS = 1024, /* with less, blocks of MOST_ROWS would be too few for a device: they take one row */
     ROW_THREADS = 256,
     COLUMN_WARPS = 16,  /* warps that share the rows of a strip of columns, one or some for each lane */
     COLUMN_AHEAD = 8,   /* rows of a column that are read before they are used */
@@ -72,7 +73,7 @@ static __device__ __forceinline__ double warp_sum(double value)
 }
 
 /* Adds elements [COUNT at, COUNT (at + 1)) of some rows to their sums. */
-template <typename ELEMENT, int COUNT>
+template <typename ELEMENT, int COUNT, int ROWS>
 static __device__ __forceinline__ void add_words(const half_call &call, const double *vector,
                                                  const typename ELEMENT::raw *const (&row)[ROWS], int64_t at,
                                                  double (&sum)[ROWS][SUMS])
@@ -96,7 +97,7 @@ static __device__ __forceinline__ void add_words(const half_call &call, const do
     }
 }
 
-template <typename ELEMENT, int COUNT>
+template <typename ELEMENT, int COUNT, int ROWS>
 static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(const half_call call)
 {
     const double *vector = vector_of(call);
@@ -203,10 +204,10 @@ static unsigned blocks_for(int64_t length, int64_t each)
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-template <typename ELEMENT, int COUNT>
+template <typename ELEMENT, int COUNT, int ROWS>
 static cudaError_t launch_rows(cudaStream_t stream, const half_call &call, unsigned batch)
 {
-    probe_rows<ELEMENT, COUNT><<<dim3(blocks_for(call.rows, ROWS), batch), ROW_THREADS, 0, stream>>>(call);
+    probe_rows<ELEMENT, COUNT, ROWS><<<dim3(blocks_for(call.rows, ROWS), batch), ROW_THREADS, 0, stream>>>(call);
     return cudaGetLastError();
 }
 
@@ -231,7 +232,9 @@ static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
     cudaError_t error = cudaSuccess;
 
     if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL)
-        error = words ? launch_rows<ELEMENT, COUNT>(stream, rows, batch) : launch_rows<ELEMENT, 1>(stream, rows, batch);
+        error = !words               ? launch_rows<ELEMENT, 1, MOST_ROWS>(stream, rows, batch)
+                : c->rows < FEW_ROWS ? launch_rows<ELEMENT, COUNT, 1>(stream, rows, batch)
+                                     : launch_rows<ELEMENT, COUNT, MOST_ROWS>(stream, rows, batch);
     if (error == cudaSuccess && (c->s != NULL || c->s_abs != NULL || c->s_sq != NULL))
         error = strips ? launch_columns<ELEMENT, COUNT>(stream, columns, batch)
                        : launch_columns<ELEMENT, 1>(stream, columns, batch);
