@@ -31,6 +31,15 @@ dist_laboratory_DATA = \
 # Tables and pictures of scaling.md, and the script that makes those predicted.
 scalingdir = $(docdir)/scaling
 dist_scaling_DATA = \
+	docs/scaling/gpus-matmul-phases.svg \
+	docs/scaling/gpus-matmul-speedup.svg \
+	docs/scaling/gpus-matmul.csv \
+	docs/scaling/gpus-normalize-phases.svg \
+	docs/scaling/gpus-normalize-speedup.svg \
+	docs/scaling/gpus-normalize.csv \
+	docs/scaling/gpus-reduce-phases.svg \
+	docs/scaling/gpus-reduce-speedup.svg \
+	docs/scaling/gpus-reduce.csv \
 	docs/scaling/hosts-matmul-phases.svg \
 	docs/scaling/hosts-matmul-speedup.svg \
 	docs/scaling/hosts-matmul.csv \
