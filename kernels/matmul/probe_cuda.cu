@@ -1,20 +1,20 @@
 /* Products of a matrix with vectors, in float64. Rows and columns have separate kernels without atomic additions: one
- * block computes each sum in an order that depends on the shape and the alignment of the matrix alone, so that the bits
- * are always the same. Where all rows begin at multiples of 16 bytes, a thread reads four elements at once, or two of 8
- * bytes. A call for both reads the matrix twice. */
+ * block computes each sum in an order that depends on the shape of the matrix alone, so that the bits are always the
+ * same. A call for both reads the matrix twice.
+ *
+ * The memory is the limit: a thread reads whole vectors of elements, several of them before it uses the first, and an
+ * element costs a conversion and three fused operations, whatever is asked for. */
 #include "kernels/dispatch.cuh"
 #include "kernels/elementwise_cuda.cuh"
 #include "kernels/matmul/calls.h"
 
 enum {
-    SUMS = 3,        /* with a vector, of magnitudes, of squares */
-    WORD = 16,       /* bytes: alignment */
-    MOST_ROWS = 4,   /* rows of a block at a time, for which an element of p is read once */
-    FEW_ROWS = 1024, /* with less, blocks of MOST_ROWS would be too few for a device: they take one row */
-    ROW_THREADS = 256,
-    COLUMN_WARPS = 16,  /* warps that share the rows of a strip of columns, one or some for each lane */
-    COLUMN_AHEAD = 8,   /* rows of a column that are read before they are used */
-    COLUMN_STRIPS = 128 /* enough for a device, so that lanes have some columns */
+    SUMS = 3, /* with a vector, of magnitudes, of squares */
+    BLOCK = 256,
+    BLOCK_WARPS = BLOCK / LANES,
+    CHUNK = 2048,     /* elements of p that are in shared memory at a time */
+    ROW_BLOCKS = 512, /* wanted, to fill any device: if rows are few, several warps share each */
+    COLUMN_BLOCKS = 256
 };
 
 /* A call as one of the kernels gets it: the sums over rows, with p, or over columns, with q. A parameter of more than
@@ -27,21 +27,59 @@ typedef struct half_call {
     double *sum, *sum_abs, *sum_sq;
     int64_t next_vector, next_sum;
     int swap;
+    int aligned; /* rows begin at borders of vectors */
+    int across;  /* rows: warps that share a row; columns: lanes beside each other, the others have other rows */
 } half_call;
 
 static_assert(sizeof(half_call) <= 128, "a parameter that stays out of local memory");
 
-/* Elements side by side that a thread reads at once. */
-template <typename ELEMENT, int COUNT>
-struct __align__(COUNT * sizeof(typename ELEMENT::raw)) word
-{
-    typename ELEMENT::raw v[COUNT];
+/* How a thread reads elements: LENGTH of them at once. */
+template <int BYTES>
+struct gm_whole {
+    typedef uint4 type;
+};
+
+template <>
+struct gm_whole<8> {
+    typedef uint2 type;
 };
 
 template <typename ELEMENT>
-static __device__ __forceinline__ const typename ELEMENT::raw *row_of(const half_call &call, int64_t i)
+struct gm_access {
+    typedef typename ELEMENT::raw raw;
+    static const int SIZE = sizeof(raw);
+    static const int LENGTH = SIZE == 1 ? 8 : 16 / SIZE; /* more would need too many registers for sums */
+    static const int BYTES = LENGTH * SIZE;
+    static const int ROWS = SIZE == 1 ? 8 : 4;    /* of a warp, for which an element of p is read once */
+    static const int VECTORS = SIZE <= 2 ? 1 : 2; /* of each of them at a time */
+    static const int AHEAD = SIZE == 2 ? 4 : 8;   /* rows of a column that are read before they are used */
+    static const int SPAN = VECTORS * LENGTH * LANES;
+    union vector {
+        typename gm_whole<BYTES>::type whole;
+        raw part[LENGTH];
+    };
+
+    static __device__ __forceinline__ void read(vector *to, const raw *from)
+    {
+        to->whole = __ldg((const typename gm_whole<BYTES>::type *)from);
+    }
+
+    /* The first `left` elements, none of them if it is 0 or less; 0 for the others. */
+    static __device__ __forceinline__ void read_some(vector *to, const raw *from, int64_t left)
+    {
+#pragma unroll
+        for (int k = 0; k < LENGTH; k++)
+            to->part[k] = k < left ? __ldg(from + k) : (raw)0;
+    }
+};
+
+static_assert(CHUNK % (BLOCK_WARPS * 256) == 0, "a chunk of p has the same number of spans for each warp");
+
+/* Row 0 of this block's matrix. */
+template <typename ELEMENT>
+static __device__ __forceinline__ const char *matrix_of(const half_call &call)
 {
-    return (const typename ELEMENT::raw *)((const char *)call.m + blockIdx.y * call.next_m + i * call.pitch);
+    return (const char *)call.m + blockIdx.y * call.next_m;
 }
 
 /* The vector of this block's matrix; NULL: none is asked for. */
@@ -50,18 +88,18 @@ static __device__ __forceinline__ const double *vector_of(const half_call &call)
     return call.vector != NULL ? call.vector + blockIdx.y * call.next_vector : NULL;
 }
 
+/* Fused by name: elsewhere the compiler fuses nothing. */
 static __device__ __forceinline__ void add_terms(double sum[SUMS], double x, double y)
 {
-    sum[0] += x * y;
-    sum[1] += fabs(x) * fabs(y);
-    sum[2] += x * x;
+    sum[0] = fma(x, y, sum[0]);
+    sum[1] = fma(fabs(x), fabs(y), sum[1]);
+    sum[2] = fma(x, x, sum[2]);
 }
 
-static __device__ __forceinline__ void add_out(const half_call &call, int which, int64_t at, double sum)
+static __device__ __forceinline__ double *output(const half_call &call, int which)
 {
     double *out = which == 0 ? call.sum : which == 1 ? call.sum_abs : call.sum_sq;
-    if (out != NULL)
-        out[blockIdx.y * call.next_sum + at] += sum;
+    return out != NULL ? out + blockIdx.y * call.next_sum : NULL;
 }
 
 /* The sum of a value over the lanes of a warp, in lane 0. */
@@ -72,173 +110,252 @@ static __device__ __forceinline__ double warp_sum(double value)
     return value;
 }
 
-/* Adds elements [COUNT at, COUNT (at + 1)) of some rows to their sums. */
-template <typename ELEMENT, int COUNT, int ROWS>
-static __device__ __forceinline__ void add_words(const half_call &call, const double *vector,
-                                                 const typename ELEMENT::raw *const (&row)[ROWS], int64_t at,
-                                                 double (&sum)[ROWS][SUMS])
+/* `fill` elements of p from `first` on; 0 after the last one. */
+static __device__ __forceinline__ void read_chunk(double *to, const double *p, int64_t first, int64_t cols, int fill)
 {
-    word<ELEMENT, COUNT> raw[ROWS];
-    double p[COUNT];
+    for (int k = threadIdx.x; k < fill; k += BLOCK)
+        to[k] = p != NULL && first + k < cols ? __ldg(p + first + k) : 0;
+}
+
+/* Adds the terms of a span of ROWS rows. row: these rows at this lane's first element, of which cols are left. */
+template <typename ELEMENT>
+static __device__ __forceinline__ void add_span(const half_call &call, const char *const row[], int64_t left,
+                                                const double *p, double sum[][SUMS])
+{
+    typedef gm_access<ELEMENT> access;
+    const int next = access::LENGTH * LANES, lane = threadIdx.x % LANES;
+    typename access::vector x[access::ROWS][access::VECTORS];
+    if (call.aligned && left + lane * access::LENGTH >= access::SPAN) { /* the same for the warp */
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        raw[r] = ((const word<ELEMENT, COUNT> *)row[r])[at];
+        for (int r = 0; r < access::ROWS; r++) {
 #pragma unroll
-    for (int e = 0; e < COUNT; e++)
-        p[e] = vector != NULL ? vector[at * COUNT + e] : 0;
+            for (int v = 0; v < access::VECTORS; v++)
+                access::read(&x[r][v], (const typename ELEMENT::raw *)row[r] + v * next);
+        }
+    } else {
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < access::ROWS; r++) {
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            double x;
-            ELEMENT::read(raw[r].v[e], call.swap, &x);
-            add_terms(sum[r], x, p[e]);
+            for (int v = 0; v < access::VECTORS; v++)
+                access::read_some(&x[r][v], (const typename ELEMENT::raw *)row[r] + v * next, left - v * next);
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < access::VECTORS; v++) {
+#pragma unroll
+        for (int k = 0; k < access::LENGTH; k++) {
+            double y = p[v * next + k];
+#pragma unroll
+            for (int r = 0; r < access::ROWS; r++) {
+                double value;
+                ELEMENT::read(x[r][v].part[k], call.swap, &value);
+                add_terms(sum[r], value, y);
+            }
         }
     }
 }
 
-template <typename ELEMENT, int COUNT, int ROWS>
-static __global__ void __launch_bounds__(ROW_THREADS, 2) probe_rows(const half_call call)
+/* A warp has ROWS rows, or a part of their spans. */
+template <typename ELEMENT>
+static __global__ void __launch_bounds__(BLOCK, 2) probe_rows(const half_call call)
 {
+    typedef gm_access<ELEMENT> access;
+    const int ROWS = access::ROWS, SPAN = access::SPAN;
+    __shared__ __align__(16) double chunk[2][CHUNK];
+    __shared__ double part[BLOCK_WARPS][ROWS][SUMS];
     const double *vector = vector_of(call);
-    __shared__ double part[ROW_THREADS / LANES][ROWS][SUMS];
-    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    const int64_t words = call.cols / COUNT;
-    for (int64_t i0 = (int64_t)blockIdx.x * ROWS; i0 < call.rows; i0 += (int64_t)gridDim.x * ROWS) {
-        const typename ELEMENT::raw *row[ROWS];
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, at = lane * access::LENGTH;
+    const int column = warp % call.across, groups = BLOCK_WARPS / call.across;
+    for (int64_t i0 = (int64_t)blockIdx.x * groups * ROWS; i0 < call.rows; i0 += (int64_t)gridDim.x * groups * ROWS) {
+        const char *row[ROWS];
         double sum[ROWS][SUMS] = {{0}};
 #pragma unroll
         for (int r = 0; r < ROWS; r++) { /* after the last row: the last one again, unused */
-            row[r] = row_of<ELEMENT>(call, i0 + r < call.rows ? i0 + r : call.rows - 1);
+            int64_t i = i0 + warp / call.across * ROWS + r;
+            row[r] = matrix_of<ELEMENT>(call) + (i < call.rows ? i : call.rows - 1) * call.pitch +
+                     (column * SPAN + at) * access::SIZE;
         }
-#pragma unroll(COUNT > 1 ? 2 : 4)
-        for (int64_t j = threadIdx.x; j < words; j += ROW_THREADS)
-            add_words<ELEMENT, COUNT>(call, vector, row, j, sum);
-        if (COUNT > 1 && words * COUNT + threadIdx.x < call.cols)
-            add_words<ELEMENT, 1>(call, vector, row, words * COUNT + threadIdx.x, sum);
+        int buffer = 0; /* two by turns: a warp that is ahead does not overwrite what others read */
+        for (int64_t j0 = 0; j0 < call.cols; j0 += CHUNK, buffer ^= 1) {
+            int64_t left = call.cols - j0;
+            int fill = left < CHUNK ? ((int)left + SPAN - 1) / SPAN * SPAN : CHUNK;
+            read_chunk(chunk[buffer], vector, j0, call.cols, fill);
+            __syncthreads();
+            for (int j = column * SPAN; j < fill; j += call.across * SPAN) {
+                add_span<ELEMENT>(call, row, left - j - at, chunk[buffer] + j + at, sum);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+                for (int r = 0; r < ROWS; r++)
+                    row[r] += call.across * SPAN * access::SIZE;
+            }
+        }
 #pragma unroll
-            for (int s = 0; s < SUMS; s++) {
+        for (int s = 0; s < SUMS; s++) {
+            if (output(call, s) == NULL)
+                continue;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
                 double total = warp_sum(sum[r][s]);
                 if (lane == 0)
                     part[warp][r][s] = total;
             }
         }
         __syncthreads();
-        if (threadIdx.x < ROWS * SUMS) {
-            int r = threadIdx.x / SUMS, s = threadIdx.x % SUMS;
-            double total = 0;
-            for (int w = 0; w < ROW_THREADS / LANES; w++)
-                total += part[w][r][s];
-            if (i0 + r < call.rows)
-                add_out(call, s, i0 + r, total);
+        if (threadIdx.x < groups * ROWS * SUMS) {
+            int i = threadIdx.x / SUMS, s = threadIdx.x % SUMS, first = i / ROWS * call.across;
+            double *out = output(call, s), total = 0;
+            if (out != NULL && i0 + i < call.rows) {
+                for (int w = first; w < first + call.across; w++)
+                    total += part[w][i % ROWS][s];
+                out[i0 + i] += total;
+            }
         }
         __syncthreads();
     }
 }
 
-/* This thread's sums of COUNT columns from j on over the rows of its warp: warp, warp + COLUMN_WARPS, ... */
-template <typename ELEMENT, int COUNT>
-static __device__ __forceinline__ void sum_columns(const half_call &call, int64_t j, int warp,
-                                                   double (&sum)[COUNT][SUMS])
+/* This thread's sums of LENGTH columns from j on, over the rows `first`, first + groups, ... */
+template <typename ELEMENT>
+static __device__ __forceinline__ void sum_columns(const half_call &call, int64_t j, int first, int groups,
+                                                   double sum[][SUMS])
 {
+    typedef gm_access<ELEMENT> access;
+    const int AHEAD = access::AHEAD;
     const double *vector = vector_of(call);
-    for (int64_t i0 = warp; i0 < call.rows; i0 += COLUMN_AHEAD * COLUMN_WARPS) {
-        word<ELEMENT, COUNT> raw[COLUMN_AHEAD];
-        double q[COLUMN_AHEAD];
+    const char *row = matrix_of<ELEMENT>(call) + first * call.pitch + j * access::SIZE;
+    const size_t next = groups * call.pitch;
+    const int64_t left = call.cols - j;
+    const int whole = call.aligned && left >= access::LENGTH;
+    for (int64_t i = first; i < call.rows; i += AHEAD * groups, row += AHEAD * next) {
+        typename access::vector x[AHEAD];
+        double q[AHEAD];
+        if (whole && i + (AHEAD - 1) * groups < call.rows) {
 #pragma unroll
-        for (int a = 0; a < COLUMN_AHEAD; a++) {
-            int64_t i = i0 + a * COLUMN_WARPS;
-            if (i < call.rows) {
-                raw[a] = *(const word<ELEMENT, COUNT> *)(row_of<ELEMENT>(call, i) + j);
-                q[a] = vector != NULL ? vector[i] : 0;
+            for (int a = 0; a < AHEAD; a++) {
+                access::read(&x[a], (const typename ELEMENT::raw *)(row + a * next));
+                q[a] = vector != NULL ? __ldg(vector + i + a * groups) : 0;
+            }
+        } else {
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++) { /* after the last row: zeros */
+                int is_row = i + a * groups < call.rows;
+                access::read_some(&x[a], (const typename ELEMENT::raw *)(row + a * next), is_row ? left : 0);
+                q[a] = vector != NULL && is_row ? __ldg(vector + i + a * groups) : 0;
             }
         }
 #pragma unroll
-        for (int a = 0; a < COLUMN_AHEAD; a++) {
-            if (i0 + a * COLUMN_WARPS < call.rows) {
+        for (int a = 0; a < AHEAD; a++) {
 #pragma unroll
-                for (int e = 0; e < COUNT; e++) {
-                    double x;
-                    ELEMENT::read(raw[a].v[e], call.swap, &x);
-                    add_terms(sum[e], x, q[a]);
-                }
+            for (int k = 0; k < access::LENGTH; k++) {
+                double value;
+                ELEMENT::read(x[a].part[k], call.swap, &value);
+                add_terms(sum[k], value, q[a]);
             }
         }
     }
 }
 
-/* COUNT > 1: call.cols is a multiple of it. */
-template <typename ELEMENT, int COUNT>
-static __global__ void __launch_bounds__(COLUMN_WARPS *LANES) probe_columns(const half_call call)
+/* A block has the columns of `across` lanes beside each other; its other lanes and warps share their rows. */
+template <typename ELEMENT>
+static __global__ void __launch_bounds__(BLOCK, 2) probe_columns(const half_call call)
 {
-    __shared__ double part[SUMS][COLUMN_WARPS][LANES];
-    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    for (int64_t j0 = (int64_t)blockIdx.x * LANES * COUNT; j0 < call.cols; j0 += (int64_t)gridDim.x * LANES * COUNT) {
-        const int64_t j = j0 + lane * COUNT;
-        double sum[COUNT][SUMS] = {{0}};
-        if (j < call.cols)
-            sum_columns<ELEMENT, COUNT>(call, j, warp, sum);
+    const int LENGTH = gm_access<ELEMENT>::LENGTH;
+    __shared__ double part[BLOCK_WARPS][LANES * LENGTH];
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, column = lane % call.across;
+    const int beside = LANES / call.across, width = call.across * LENGTH;
+    for (int64_t j0 = (int64_t)blockIdx.x * width; j0 < call.cols; j0 += (int64_t)gridDim.x * width) {
+        double sum[LENGTH][SUMS] = {{0}};
+        sum_columns<ELEMENT>(call, j0 + column * LENGTH, warp * beside + lane / call.across, BLOCK_WARPS * beside, sum);
+        __syncwarp();
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
+        for (int s = 0; s < SUMS; s++) {
+            double *out = output(call, s);
+            if (out == NULL) /* the same for the block */
+                continue;
 #pragma unroll
-            for (int s = 0; s < SUMS; s++)
-                part[s][warp][lane] = sum[e][s];
+            for (int k = 0; k < LENGTH; k++) {
+                double total = sum[k][s];
+                for (int step = call.across; step < LANES; step *= 2)
+                    total += __shfl_xor_sync(0xffffffff, total, step);
+                if (lane < call.across)
+                    part[warp][column * LENGTH + k] = total;
+            }
             __syncthreads();
-            if (warp < SUMS && j < call.cols) {
+            if (threadIdx.x < width && j0 + threadIdx.x < call.cols) {
                 double total = 0;
-                for (int w = 0; w < COLUMN_WARPS; w++)
-                    total += part[warp][w][lane];
-                add_out(call, warp, j + e, total);
+                for (int w = 0; w < BLOCK_WARPS; w++)
+                    total += part[w][threadIdx.x];
+                out[j0 + threadIdx.x] += total;
             }
             __syncthreads();
         }
     }
 }
 
-static unsigned blocks_for(int64_t length, int64_t each)
+static_assert(LANES * 8 <= BLOCK, "a thread for each column of a block");
+
+static int64_t blocks_of(int64_t length, int64_t each)
+{
+    return (length + each - 1) / each;
+}
+
+static unsigned grid_of(int64_t length, int64_t each)
 {
     const int64_t most = 1 << 20; /* each block goes on to further rows or columns */
-    int64_t blocks = (length + each - 1) / each;
+    int64_t blocks = blocks_of(length, each);
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-template <typename ELEMENT, int COUNT, int ROWS>
-static cudaError_t launch_rows(cudaStream_t stream, const half_call &call, unsigned batch)
+/* Warps that share a row: only a row that is long enough, and if there are few. No function of the batch, which changes
+ * no bits. */
+template <typename ELEMENT>
+static int warps_across(int64_t rows, int64_t cols)
 {
-    probe_rows<ELEMENT, COUNT, ROWS><<<dim3(blocks_for(call.rows, ROWS), batch), ROW_THREADS, 0, stream>>>(call);
-    return cudaGetLastError();
+    typedef gm_access<ELEMENT> access;
+    int across = 1;
+    while (across < BLOCK_WARPS && across * access::SPAN < cols &&
+           blocks_of(rows, BLOCK_WARPS / across * access::ROWS) < ROW_BLOCKS)
+        across *= 2;
+    return across;
 }
 
-template <typename ELEMENT, int COUNT>
-static cudaError_t launch_columns(cudaStream_t stream, const half_call &call, unsigned batch)
+/* Lanes beside each other: those that the columns need, but fewer, down to 32 bytes, if there would be few blocks and
+ * rows enough for the other lanes. */
+template <typename ELEMENT>
+static int lanes_across(int64_t rows, int64_t cols)
 {
-    probe_columns<ELEMENT, COUNT>
-        <<<dim3(blocks_for(call.cols, LANES * COUNT), batch), COLUMN_WARPS * LANES, 0, stream>>>(call);
-    return cudaGetLastError();
+    typedef gm_access<ELEMENT> access;
+    int across = LANES;
+    while (across > 1 && across / 2 * access::LENGTH >= cols)
+        across /= 2;
+    while (across * access::BYTES > 32 && blocks_of(cols, across * access::LENGTH) < COLUMN_BLOCKS &&
+           2 * (LANES / across) * BLOCK_WARPS * access::AHEAD <= rows)
+        across /= 2;
+    return across;
 }
 
 template <typename ELEMENT>
 static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
 {
-    enum { OF_WORD = WORD / (int)sizeof(typename ELEMENT::raw), COUNT = OF_WORD < 4 ? OF_WORD : 4 };
-    const half_call rows = {c->rows, c->cols,  c->m,    c->pitch,  c->next_m, c->p,
-                            c->r,    c->r_abs, c->r_sq, c->next_p, c->next_r, c->swap};
-    const half_call columns = {c->rows, c->cols,  c->m,    c->pitch,  c->next_m, c->q,
-                               c->s,    c->s_abs, c->s_sq, c->next_q, c->next_s, c->swap};
-    bool words = ((uintptr_t)c->m | c->pitch | c->next_m) % WORD == 0;
-    bool strips = words && c->cols % COUNT == 0 && c->cols / (LANES * COUNT) >= COLUMN_STRIPS;
-    cudaError_t error = cudaSuccess;
-
-    if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL)
-        error = !words               ? launch_rows<ELEMENT, 1, MOST_ROWS>(stream, rows, batch)
-                : c->rows < FEW_ROWS ? launch_rows<ELEMENT, COUNT, 1>(stream, rows, batch)
-                                     : launch_rows<ELEMENT, COUNT, MOST_ROWS>(stream, rows, batch);
-    if (error == cudaSuccess && (c->s != NULL || c->s_abs != NULL || c->s_sq != NULL))
-        error = strips ? launch_columns<ELEMENT, COUNT>(stream, columns, batch)
-                       : launch_columns<ELEMENT, 1>(stream, columns, batch);
-    return error;
+    typedef gm_access<ELEMENT> access;
+    const int aligned = (((size_t)c->m | c->pitch | (batch > 1 ? c->next_m : 0)) & (access::BYTES - 1)) == 0;
+    if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL) {
+        const half_call rows = {
+            c->rows,  c->cols, c->m,      c->pitch,  c->next_m, c->p,    c->r,
+            c->r_abs, c->r_sq, c->next_p, c->next_r, c->swap,   aligned, warps_across<ELEMENT>(c->rows, c->cols)};
+        dim3 grid(grid_of(c->rows, BLOCK_WARPS / rows.across * access::ROWS), batch);
+        probe_rows<ELEMENT><<<grid, BLOCK, 0, stream>>>(rows);
+        cudaError_t error = cudaGetLastError();
+        if (error != cudaSuccess)
+            return error;
+    }
+    if (c->s != NULL || c->s_abs != NULL || c->s_sq != NULL) {
+        const half_call columns = {
+            c->rows,  c->cols, c->m,      c->pitch,  c->next_m, c->q,    c->s,
+            c->s_abs, c->s_sq, c->next_q, c->next_s, c->swap,   aligned, lanes_across<ELEMENT>(c->rows, c->cols)};
+        probe_columns<ELEMENT>
+            <<<dim3(grid_of(c->cols, columns.across * access::LENGTH), batch), BLOCK, 0, stream>>>(columns);
+    }
+    return cudaGetLastError();
 }
 
 extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)
