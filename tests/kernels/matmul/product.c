@@ -283,6 +283,21 @@ static void test_bits(bench *b, const gm_product *product)
     }
 }
 
+/* A large C has other tiles than a small one where a device has many multiprocessors. */
+static void test_tiles(bench *b, const gm_product *product)
+{
+    if (b->ops->unified)
+        return;
+    problem p = problem_make(b, product, 2000, 2000, 300, 0, 0, 0);
+    void *whole = multiply(&p, 0, 0, p.m, p.n, &p.k);
+    int64_t tile = product->tile, last = p.m / tile * tile;
+    tap_ok(same_block(&p, whole, 0, 0, tile, tile) && same_block(&p, whole, last, tile, p.m - last, 2 * tile) &&
+               same_block(&p, whole, tile, last, 3, p.n - last),
+           "%s %s: small blocks of a large C have the same bits", b->ops->kind, product->kernel);
+    free(whole);
+    problem_free(&p);
+}
+
 /* Leaves side by side, all at once and a few at a time. */
 static void test_parts(bench *b, const gm_product *product)
 {
@@ -342,6 +357,7 @@ static void test_products(bench *b)
     for (int i = 0; (product = b->ops->product(b->device, i)) != NULL; i++) {
         test_values(b, product);
         test_bits(b, product);
+        test_tiles(b, product);
         test_parts(b, product);
         test_threads(b, product);
         test_nothing(b, product);
