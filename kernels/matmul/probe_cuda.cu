@@ -4,6 +4,7 @@
  *
  * The memory is the limit: a thread reads whole vectors of elements, several of them before it uses the first, and an
  * element costs a conversion and three fused operations, whatever is asked for. */
+#include "base/size.h"
 #include "kernels/dispatch.cuh"
 #include "kernels/elementwise_cuda.cuh"
 #include "kernels/matmul/calls.h"
@@ -293,16 +294,9 @@ static __global__ void __launch_bounds__(BLOCK, 2) probe_columns(const half_call
 
 static_assert(LANES * 8 <= BLOCK, "a thread for each column of a block");
 
-static int64_t blocks_of(int64_t length, int64_t each)
-{
-    return (length + each - 1) / each;
-}
-
 static unsigned grid_of(int64_t length, int64_t each)
 {
-    const int64_t most = 1 << 20; /* each block goes on to further rows or columns */
-    int64_t blocks = blocks_of(length, each);
-    return (unsigned)(blocks < most ? blocks : most);
+    return (unsigned)gm_min(gm_ceil_div(length, each), 1 << 20); /* each block goes on to further rows or columns */
 }
 
 /* Warps that share a row: only a row that is long enough, and if there are few. No function of the batch, which changes
@@ -313,7 +307,7 @@ static int warps_across(int64_t rows, int64_t cols)
     typedef gm_access<ELEMENT> access;
     int across = 1;
     while (across < BLOCK_WARPS && across * access::SPAN < cols &&
-           blocks_of(rows, BLOCK_WARPS / across * access::ROWS) < ROW_BLOCKS)
+           gm_ceil_div(rows, BLOCK_WARPS / across * access::ROWS) < ROW_BLOCKS)
         across *= 2;
     return across;
 }
@@ -327,7 +321,7 @@ static int lanes_across(int64_t rows, int64_t cols)
     int across = LANES;
     while (across > 1 && across / 2 * access::LENGTH >= cols)
         across /= 2;
-    while (across * access::BYTES > 32 && blocks_of(cols, across * access::LENGTH) < COLUMN_BLOCKS &&
+    while (across * access::BYTES > 32 && gm_ceil_div(cols, across * access::LENGTH) < COLUMN_BLOCKS &&
            2 * (LANES / across) * BLOCK_WARPS * access::AHEAD <= rows)
         across /= 2;
     return across;

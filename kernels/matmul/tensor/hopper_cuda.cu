@@ -112,7 +112,7 @@ struct hopper_kernels {
 
         if (error != cudaSuccess)
             return error;
-        /* Small tiles read their operands 1.5 to 2 times as often: a third of the time must be saved. */
+        /* Small tiles read two to three times as many bytes for a product: they have to save a third of the time. */
         return 3 * rounds_of<small>(leaf, count) < 2 * rounds_of<wide>(leaf, count)
                    ? multiply_shape<small>(stream, a, b, leaf, count)
                    : multiply_shape<wide>(stream, a, b, leaf, count);
