@@ -148,6 +148,32 @@ static kernel_call kernel_call_of(const gm_product_call *call)
     return k;
 }
 
+/* Products of a batch, or leaves, that a launch computes side by side. */
+static inline int64_t products_beside(const gm_product_call *call)
+{
+    int64_t leaves = divide_up(call->k, call->leaf);
+    int64_t beside = call->batch > 1 ? call->batch : leaves < call->part_count ? leaves : call->part_count;
+    return beside > 1 ? beside : 1;
+}
+
+/* `count` leaves from leaf `first` on, side by side as a batch whose products lie apart in the parts. T: operands. */
+template <typename T>
+static kernel_call kernel_call_of_leaves(const gm_product_call *call, int64_t first, int64_t count)
+{
+    int64_t left = call->k - (first + count - 1) * call->leaf;
+    kernel_call k = kernel_call_of(call);
+    k.next_a = call->transpose_a ? call->leaf * call->lda : call->leaf;
+    k.next_b = call->transpose_b ? call->leaf : call->leaf * call->ldb;
+    k.a = (const T *)call->a + first * k.next_a;
+    k.b = (const T *)call->b + first * k.next_b;
+    k.last_k = left < call->leaf ? left : call->leaf;
+    k.k = count == 1 ? k.last_k : call->leaf;
+    k.acc = call->parts;
+    k.next_acc = call->m * call->ldacc;
+    k.accumulate = 0;
+    return k;
+}
+
 /* A product on tiles of tile_m x tile_n with shared bytes of shared memory, by one of eight kernels,
  * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. */
 typedef void product_kernel(const kernel_call call);
@@ -172,22 +198,10 @@ struct product_launch {
         return cudaGetLastError();
     }
 
-    /* Leaves from `first` on side by side, as a batch whose products lie apart in the parts, and then their sum. */
+    /* Leaves from `first` on side by side, and then their sum. */
     cudaError_t fold(cudaStream_t stream, const gm_product_call *call, int64_t first, int64_t count) const
     {
-        int64_t begin = first * call->leaf, left = call->k - begin;
-        kernel_call k = kernel_call_of(call);
-        k.next_a = call->transpose_a ? call->leaf * call->lda : call->leaf;
-        k.next_b = call->transpose_b ? call->leaf : call->leaf * call->ldb;
-        k.a = (const T *)call->a + first * k.next_a;
-        k.b = (const T *)call->b + first * k.next_b;
-        k.k = call->leaf;
-        k.last_k = left < count * call->leaf ? left - (count - 1) * call->leaf : call->leaf;
-        k.acc = call->parts;
-        k.next_acc = call->m * call->ldacc;
-        k.accumulate = 0;
-        if (count == 1)
-            k.k = k.last_k;
+        const kernel_call k = kernel_call_of_leaves<T>(call, first, count);
         cudaError_t error = launch(stream, call, k, count);
         if (error != cudaSuccess)
             return error;

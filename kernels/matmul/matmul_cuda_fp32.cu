@@ -243,9 +243,10 @@ static __global__ void __launch_bounds__(block_shape<WARPS, SIDE>::THREADS, bloc
     make_any_tile<shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }
 
-/* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. */
+/* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. BATCH: leaves
+ * side by side. */
 typedef block_shape<2, GM_SPLIT_GROUP> units_shape;
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOCKS)
     multiply_units(const kernel_call call, units_of units)
 {
@@ -255,10 +256,11 @@ static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOC
 
     if (!are_there(&units))
         return;
+    units = units_at(units, blockIdx.y);
     find_tile(call.m, call.n, units_shape::TILE, units_shape::TILE, &row, &col);
     if (!has_units(units, row, units_shape::TILE, col, units_shape::TILE))
         return;
-    make_any_tile<units_shape, false, TRANSPOSE_A, TRANSPOSE_B>(
+    make_any_tile<units_shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(
         call, stages, row, col,
         units_wanted(units, row + warp / units_shape::WARPS * units_shape::SIDE,
                      col + warp % units_shape::WARPS * units_shape::SIDE, units_shape::SIDE) &
@@ -285,9 +287,8 @@ static int launch(gm_cuda_stream stream, const gm_product_call *call)
 /* Warps of 64 x 64 in a launch with blocks of `warps` x `warps` of them. */
 static int64_t count_warps(const gm_product_call *call, int64_t warps)
 {
-    const int64_t side = 64 * warps, leaves = divide_up(call->k, call->leaf);
-    int64_t beside = call->batch > 1 ? call->batch : leaves < call->part_count ? leaves : call->part_count;
-    return divide_up(call->m, side) * divide_up(call->n, side) * warps * warps * (beside > 1 ? beside : 1);
+    const int64_t side = 64 * warps;
+    return divide_up(call->m, side) * divide_up(call->n, side) * warps * warps * products_beside(call);
 }
 
 extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call)
@@ -300,14 +301,18 @@ extern "C" int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call 
                                        : launch<2, 64>(stream, call);
 }
 
-int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units)
+int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, int64_t first, int64_t count,
+                        const units_of *units)
 {
     typedef void units_kernel(const kernel_call call, units_of units);
-    static units_kernel *const kernels[2][2] = {
-        {multiply_units<false, false>, multiply_units<false, true>},
-        {multiply_units<true, false>, multiply_units<true, true>},
+    static units_kernel *const kernels[2][2][2] = {
+        {{multiply_units<false, false, false>, multiply_units<false, false, true>},
+         {multiply_units<false, true, false>, multiply_units<false, true, true>}},
+        {{multiply_units<true, false, false>, multiply_units<true, false, true>},
+         {multiply_units<true, true, false>, multiply_units<true, true, true>}},
     };
-    units_kernel *kernel = kernels[call->transpose_a != 0][call->transpose_b != 0];
+    units_kernel *kernel = kernels[count > 1][call->transpose_a != 0][call->transpose_b != 0];
+    kernel_call leaves = kernel_call_of_leaves<float>(call, first, count);
     int64_t tiles = divide_up(call->m, units_shape::TILE) * divide_up(call->n, units_shape::TILE);
     int shared = units_shape::RING * (int)sizeof(float);
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
@@ -316,6 +321,10 @@ int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const 
         return error;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    kernel<<<(unsigned)tiles, units_shape::THREADS, shared, stream>>>(kernel_call_of(call), *units);
+    if (count == 1) {
+        leaves.acc = call->acc;
+        leaves.accumulate = call->accumulate || first > 0;
+    }
+    kernel<<<dim3((unsigned)tiles, (unsigned)count), units_shape::THREADS, shared, stream>>>(leaves, *units);
     return cudaGetLastError();
 }

@@ -2,11 +2,11 @@
  * operands.
  *
  * A warp makes 64 x 32 of C in registers, a block 128 x 128 (float64: the larger tile moves fewer bytes, and power is
- * what limits this product) or 128 x 64 (float32: two blocks on a multiprocessor fill each other's gaps); or half of
- * these rows, where the others would lie outside C for a good part: the bits are the same. The panels
- * come through a ring of stages in shared memory by asynchronous copies of 16 bytes; a stage is 128 bytes of k: 16
- * float64 or 32 float32. Float32 turns into float64 between shared memory and the tensor cores. The next fragments are
- * loaded while the last ones are multiplied.
+ * what limits this product) or 128 x 64 (float32: two blocks on a multiprocessor fill each other's gaps). Smaller
+ * shapes serve where these would lie outside C for a good part, or leave multiprocessors without work: the bits are the
+ * same. The panels come through a ring of stages in shared memory by asynchronous copies of 16 bytes; a stage is 128
+ * bytes of k: 16 float64 or 32 float32. Float32 turns into float64 between shared memory and the tensor cores. The next
+ * fragments are loaded while the last ones are multiplied.
  *
  * A panel lies in a stage as it lies in memory: by rows of 128 bytes of k ("k-major": A, and B when transposed), or by
  * rows along m or n. Its chunks of 16 bytes are swizzled so that neither copies nor loads have bank conflicts.
@@ -14,13 +14,7 @@
  * The order of the sum over k depends on nothing but the leaf: all four transpositions give the same bits. */
 #include "kernels/matmul/matmul_cuda.cuh"
 
-enum {
-    WARP_M = 64,
-    WARP_N = 32,
-    FRAGS_M = WARP_M / 16,
-    FRAGS_N = WARP_N / 8, /* accumulators of the instruction, 16 x 8 */
-    STAGES = 3
-};
+enum { STAGES = 3 };
 
 /* Rows that are folded at a time: as many as the registers allow, so that the latencies of their loads overlap. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
@@ -29,15 +23,20 @@ enum { FOLD_ROWS = 4 };
 enum { FOLD_ROWS = 2 };
 #endif
 
-/* Properties that depend on the type of the operands, and on the warps of a block below each other. */
-template <typename T, int WARPS_M>
+/* A block of WARPS_M x WARPS_N warps, each of which makes WARP_M x WARP_N of C. T: operands. */
+template <typename T, int WARPS_M_, int WARPS_N_, int WARP_M_, int WARP_N_>
 struct shape {
+    typedef T type;
     enum {
-        TILE_M = WARPS_M * WARP_M,
-        WARPS_N = sizeof(T) == 8 ? 4 : 2,
+        WARP_M = WARP_M_,
+        WARP_N = WARP_N_,
+        FRAGS_M = WARP_M / 16, /* even: they are loaded in turn to two places */
+        FRAGS_N = WARP_N / 8,  /* accumulators of the instruction, 16 x 8 */
+        WARPS_N = WARPS_N_,
+        TILE_M = WARPS_M_ * WARP_M,
         TILE_N = WARPS_N * WARP_N,
-        THREADS = 32 * WARPS_M * WARPS_N,
-        BLOCKS = 256 / THREADS, /* on a multiprocessor */
+        THREADS = 32 * WARPS_M_ * WARPS_N,
+        BLOCKS = 256 / THREADS * (WARP_M * WARP_N <= 256 ? 2 : 1), /* on a multiprocessor */
         PACK = 16 / sizeof(T),
         DEPTH = 128 / sizeof(T),        /* elements of a chunk, of a stage along k */
         QUADS = sizeof(T) == 8 ? 4 : 2, /* of k in one instruction, each 4 long */
@@ -46,6 +45,7 @@ struct shape {
         STAGE = PANEL_A + TILE_N * 128,
         RING = STAGES * STAGE /* bytes */
     };
+    static_assert(FRAGS_M % 2 == 0, "pairs of fragments");
 };
 
 /* The swizzle of row r of a panel: the numbers of its chunks are XORed with it. */
@@ -56,9 +56,9 @@ static __device__ __forceinline__ int swizzle(int r)
 }
 
 /* A thread's part of the copy of a panel, ROWS rows of A or columns of B: one chunk in each pass. */
-template <typename T, int WARPS_M, bool K_MAJOR, int ROWS>
+template <class S, bool K_MAJOR, int ROWS>
 struct writer {
-    typedef shape<T, WARPS_M> S;
+    typedef typename S::type T;
     enum {
         CHUNKS = K_MAJOR ? 8 : ROWS / S::PACK, /* of a row of memory */
         SPAN = S::THREADS / CHUNKS,            /* rows of a pass, a power of two */
@@ -148,10 +148,11 @@ static __device__ __forceinline__ void multiply(double (&c)[4], const double (&a
 }
 
 /* Folds this thread's accumulators into C: rows 8 apart from row on, pairs of columns 8 apart from col on. */
-template <bool BATCH>
+template <class S, bool BATCH>
 static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row, int64_t col, bool add,
-                                            const double (&acc)[FRAGS_M][FRAGS_N][4])
+                                            const double (&acc)[S::FRAGS_M][S::FRAGS_N][4])
 {
+    enum { WARP_M = S::WARP_M, WARP_N = S::WARP_N, FRAGS_M = S::FRAGS_M, FRAGS_N = S::FRAGS_N };
     double *c = acc_of<BATCH, double>(call) + row * call.ldacc + col;
     int64_t ld = call.ldacc;
     bool wide = row + WARP_M - 8 < call.m && col + WARP_N - 6 <= call.n && fold_aligned<BATCH>(call, sizeof(double));
@@ -177,21 +178,21 @@ static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row
     }
 }
 
-template <typename T, int WARPS_M, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
-static __global__ void __launch_bounds__(shape<T, WARPS_M>::THREADS, shape<T, WARPS_M>::BLOCKS)
-    multiply_matrices(const kernel_call call)
+template <class S, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_matrices(const kernel_call call)
 {
     extern __shared__ __align__(128) char stages[];
-    typedef shape<T, WARPS_M> S;
+    typedef typename S::type T;
+    enum { FRAGS_M = S::FRAGS_M, FRAGS_N = S::FRAGS_N };
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    int row = warp / S::WARPS_N * WARP_M, col = warp % S::WARPS_N * WARP_N;
+    int row = warp / S::WARPS_N * S::WARP_M, col = warp % S::WARPS_N * S::WARP_N;
     int64_t length = k_of<BATCH>(call);
     int whole = (int)(length / S::DEPTH), tail = (int)(length % S::DEPTH), steps = whole + (tail > 0);
     int leaf = (int)(call.leaf / S::DEPTH);
     int step = 0, copied = 0, filled = 0, used = 0; /* stages multiplied and started; positions in the ring, in bytes */
     int64_t tile_row, tile_col;
-    writer<T, WARPS_M, !TRANSPOSE_A, S::TILE_M> write_a;
-    writer<T, WARPS_M, TRANSPOSE_B, S::TILE_N> write_b;
+    writer<S, !TRANSPOSE_A, S::TILE_M> write_a;
+    writer<S, TRANSPOSE_B, S::TILE_N> write_b;
     reader<T, !TRANSPOSE_A, S::TILE_M> read_a;
     reader<T, TRANSPOSE_B, S::TILE_N> read_b;
     T a[2][2][S::QUADS], b[FRAGS_N][S::QUADS]; /* the next fragments; of A, those in use as well */
@@ -265,20 +266,19 @@ static __global__ void __launch_bounds__(shape<T, WARPS_M>::THREADS, shape<T, WA
                 }
             }
         }
-        fold<BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
+        fold<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
         add = true;
     } while (step < steps);
 }
 
-template <typename T, int WARPS_M>
+template <class S>
 static int launch(gm_cuda_stream stream, const gm_product_call *call)
 {
-    typedef shape<T, WARPS_M> S;
-    static const product_launch<T, double> product = {
-        {{{multiply_matrices<T, WARPS_M, false, false, false>, multiply_matrices<T, WARPS_M, false, false, true>},
-          {multiply_matrices<T, WARPS_M, false, true, false>, multiply_matrices<T, WARPS_M, false, true, true>}},
-         {{multiply_matrices<T, WARPS_M, true, false, false>, multiply_matrices<T, WARPS_M, true, false, true>},
-          {multiply_matrices<T, WARPS_M, true, true, false>, multiply_matrices<T, WARPS_M, true, true, true>}}},
+    static const product_launch<typename S::type, double> product = {
+        {{{multiply_matrices<S, false, false, false>, multiply_matrices<S, false, false, true>},
+          {multiply_matrices<S, false, true, false>, multiply_matrices<S, false, true, true>}},
+         {{multiply_matrices<S, true, false, false>, multiply_matrices<S, true, false, true>},
+          {multiply_matrices<S, true, true, false>, multiply_matrices<S, true, true, true>}}},
         S::TILE_M,
         S::TILE_N,
         S::THREADS,
@@ -287,13 +287,40 @@ static int launch(gm_cuda_stream stream, const gm_product_call *call)
     return product.run(stream, call);
 }
 
-/* The lower half of a tile lies outside C where one row of warps does. */
+/* The time of the multiprocessor that has most blocks, in that of an element of C in the largest shape. weight: the
+ * time of an element, in 1 / 8 of it; smaller shapes load more for each. */
+template <class S>
+static int64_t time_of(const gm_product_call *call, int multiprocessors, int weight)
+{
+    int64_t blocks = divide_up(call->m, S::TILE_M) * divide_up(call->n, S::TILE_N) * products_beside(call);
+    return divide_up(blocks, multiprocessors) * S::TILE_M * S::TILE_N * weight;
+}
+
 template <typename T>
 static int launch_fitting(gm_cuda_stream stream, const gm_product_call *call)
 {
-    int64_t rows = divide_up(call->m, WARP_M), spare = rows % 2;
+    enum { ACROSS = sizeof(T) == 8 ? 4 : 2 };
+    typedef shape<T, 2, ACROSS, 64, 32> large;
+    typedef shape<T, 1, ACROSS, 64, 32> half;
+    typedef shape<T, 2, 2, 32, 32> square;
+    typedef shape<T, 1, 4, 32, 8> small;
+    static const struct {
+        int64_t (*time)(const gm_product_call *call, int multiprocessors, int weight);
+        int (*launch)(gm_cuda_stream stream, const gm_product_call *call);
+        int weight;
+    } shapes[] = {{time_of<large>, launch<large>, 8},
+                  {time_of<half>, launch<half>, 9},
+                  {time_of<square>, launch<square>, 10},
+                  {time_of<small>, launch<small>, 14}};
+    int count, best = 0;
+    cudaError_t error = multiprocessors_of(&count);
 
-    return 4 * spare > rows ? launch<T, 1>(stream, call) : launch<T, 2>(stream, call);
+    if (error != cudaSuccess)
+        return error;
+    for (int i = 1; i < 4; i++)
+        if (shapes[i].time(call, count, shapes[i].weight) < shapes[best].time(call, count, shapes[best].weight))
+            best = i;
+    return shapes[best].launch(stream, call);
 }
 
 extern "C" int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call)

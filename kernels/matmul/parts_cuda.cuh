@@ -5,14 +5,10 @@
 #include <cuda_runtime.h>
 
 #include "kernels/matmul/calls.h"
+#include "kernels/matmul/launch_cuda.cuh"
 
 enum { PARTS_COLS = 64, PARTS_ROWS = 4 }; /* of C, of a block */
 static const int64_t PARTS_GRID = 16384;  /* blocks below each other at most */
-
-static __host__ __device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Adds COUNT parts, in their order, all of which are loaded first. */
 template <int COUNT, typename ACC>

@@ -135,11 +135,11 @@ int gm_matmul_allocate(gm_matmul *p, gm_pool *pool)
         p->tiles = gm_pool_device(pool, plan->tile_count * plan->tile * plan->tile, accumulator);
     if (plan->problem.work.planes)
         for (int matrix = GM_A; matrix <= GM_B; matrix++)
-            p->work[matrix] = gm_pool_device(
-                pool,
-                (int64_t)gm_split_lay(&plan->problem.work, matrix == GM_A ? rows : cols, panel_depth(p), plan->leaf)
-                    .bytes,
-                1);
+            p->work[matrix] = gm_pool_device(pool,
+                                             (int64_t)gm_split_lay(&plan->problem.work, matrix == GM_A ? rows : cols,
+                                                                   panel_depth(p), plan->leaf, p->part_count)
+                                                 .bytes,
+                                             1);
     allocate_check(p, pool);
     return pool->status;
 }

@@ -62,6 +62,7 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
         .leaf = product->leaf,
         .wants_tiles = product->wants_tiles,
         .work = product->work,
+        .batches = product->batches,
         .multiprocessors = job->ops->unified ? 0 : job->info.multiprocessors,
         .verifies = c->verify,
         .is_batch = c->is_batch,

@@ -96,12 +96,12 @@ static int64_t area(int64_t rows, int64_t cols, int64_t element)
     return gm_mul_sat(gm_mul_sat(rows, gm_tiling_ld(cols, element)), element);
 }
 
-/* Bytes of the work space of the device's product, for panels of some k. */
-static int64_t work_bytes(const gm_matmul_plan *plan, int64_t depth)
+/* Bytes of the work space of the device's product, for panels of some k, and some leaves side by side. */
+static int64_t work_bytes(const gm_matmul_plan *plan, int64_t depth, int64_t parts)
 {
     const gm_split_kind *kind = &plan->problem.work;
-    size_t a = gm_split_lay(kind, plan->block_rows, depth, plan->leaf).bytes;
-    size_t b = gm_split_lay(kind, plan->block_cols, depth, plan->leaf).bytes;
+    size_t a = gm_split_lay(kind, plan->block_rows, depth, plan->leaf, parts).bytes;
+    size_t b = gm_split_lay(kind, plan->block_cols, depth, plan->leaf, parts).bytes;
     return kind->planes ? gm_add_sat(gm_add_sat((int64_t)a, (int64_t)b), OF_WORK * GM_ALLOC_OVERHEAD) : 0;
 }
 
@@ -132,7 +132,7 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
     int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(vectors, tiles));
-    sum = gm_add_sat(sum, work_bytes(plan, depth));
+    sum = gm_add_sat(sum, work_bytes(plan, depth, parts));
     return gm_add_sat(sum,
                       (ALLOCATIONS + (parts > 0) + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) * GM_ALLOC_OVERHEAD);
 }

@@ -46,6 +46,7 @@ typedef struct gm_matmul_problem {
     gm_leaf_kind leaf;       /* as the device's product has it */
     int wants_tiles;         /* as the device's product does: tiles of accumulators for each thread */
     gm_split_kind work;      /* of its work space */
+    int batches;             /* it takes several frames in a call */
     int64_t multiprocessors; /* of the device; 0: it works on one tile for each thread at a time */
     int verifies;            /* C is checked */
     int is_batch;            /* the product is a frame of several */

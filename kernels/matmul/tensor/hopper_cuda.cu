@@ -1,6 +1,9 @@
 /* hopper_cuda.cu - products on the tensor cores of sm_90a. */
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/matmul/calls.h"
 
 extern "C" int gm_cuda_hopper_is_built(void)
@@ -24,7 +27,7 @@ static cudaError_t map_planes(const split_panel *p, int planes, int element, int
     static PFN_cuTensorMapEncodeTiled_v12000 encode;
     const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_UINT16,
                                          CU_TENSOR_MAP_DATA_TYPE_UINT32};
-    cuuint64_t sizes[] = {(cuuint64_t)p->pitch, (cuuint64_t)p->outer, (cuuint64_t)planes};
+    cuuint64_t sizes[] = {(cuuint64_t)p->pitch, (cuuint64_t)(p->frames * p->outer), (cuuint64_t)planes};
     cuuint64_t pitches[] = {sizes[0] * (cuuint64_t)element, sizes[0] * (cuuint64_t)element * sizes[1]};
     cuuint32_t box[] = {(cuuint32_t)(GM_WGMMA_ROW / element), (cuuint32_t)rows, 1}, steps[] = {1, 1, 1};
 
@@ -46,53 +49,141 @@ static cudaError_t map_planes(const split_panel *p, int planes, int element, int
                : cudaErrorInvalidValue;
 }
 
-static cudaError_t multiprocessors_of(int *count)
-{
-    int device;
-    cudaError_t error = cudaGetDevice(&device);
-    return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device) : error;
-}
+/* --- A launch of a shape --- */
 
-/* The tiles of a leaf of a shape, and the clusters that the device holds at once. */
+/* The form of a tile, and the tiles of a leaf: how many there are, and how many clusters the device holds at once. */
 struct hopper_tiles {
+    int blocks, tile_n;
     int64_t count, at_once;
 };
 
-template <class SHAPE>
-static hopper_tiles tiles_of(const plane_leaf *leaf, int multiprocessors)
+static hopper_tiles tiles_of(const plane_leaf *leaf, int blocks, int tile_n, int multiprocessors)
 {
-    hopper_tiles tiles = {divide_up(leaf->m, SHAPE::CLUSTER_M) * divide_up(leaf->n, SHAPE::TILE_N) * leaf->parts,
-                          multiprocessors > SHAPE::BLOCKS ? multiprocessors / SHAPE::BLOCKS : 1};
+    hopper_tiles tiles = {blocks, tile_n,
+                          divide_up(leaf->m, HOPPER_TILE_M * blocks) * divide_up(leaf->n, tile_n) * leaf->parts,
+                          multiprocessors > blocks ? multiprocessors / blocks : 1};
     return tiles;
 }
 
-/* The time of a leaf in that of a column of a tile, if each round of tiles takes as long as a full one. */
+/* The planes of both operands, whose rows have 32 bits, and a leaf. */
 template <class SHAPE>
-static int64_t rounds_of(const plane_leaf *leaf, int multiprocessors)
-{
-    hopper_tiles tiles = tiles_of<SHAPE>(leaf, multiprocessors);
-    return divide_up(tiles.count, tiles.at_once) * SHAPE::TILE_N;
-}
-
-template <class SHAPE>
-static cudaError_t multiply_shape(cudaStream_t stream, const split_panel *a, const split_panel *b,
-                                  const plane_leaf *leaf, int multiprocessors)
+static cudaError_t work_for(const split_panel *panels, const plane_leaf *leaf, hopper_work *work)
 {
     enum { ELEMENT = (int)sizeof(typename SHAPE::TYPE::element) };
-    CUtensorMap map_a, map_b;
-    hopper_tiles tiles = tiles_of<SHAPE>(leaf, multiprocessors);
-    unsigned clusters = (unsigned)(tiles.count < tiles.at_once ? tiles.count : tiles.at_once);
-    cudaError_t error = tiles.count > INT32_MAX ? cudaErrorInvalidConfiguration
-                                                : map_planes(a, SHAPE::PLANES, ELEMENT, HOPPER_TILE_M, &map_a);
+    const int rows[] = {HOPPER_TILE_M, SHAPE::TILE_N / SHAPE::BLOCKS};
+    cudaError_t error = cudaSuccess;
+    work->leaf = *leaf;
+    for (int i = 0; i < 2 && error == cudaSuccess; i++)
+        error = panels[i].frames * panels[i].outer > INT32_MAX
+                    ? cudaErrorInvalidConfiguration
+                    : map_planes(&panels[i], SHAPE::PLANES, ELEMENT, rows[i], &work->maps[i]);
+    return error;
+}
 
-    if (error == cudaSuccess)
-        error = map_planes(b, SHAPE::PLANES, ELEMENT, SHAPE::TILE_N / SHAPE::BLOCKS, &map_b);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(multiply_leaf<SHAPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHAPE::SHARED);
+/* The blocks of a launch, for whose kernel shared memory is allowed. */
+template <class SHAPE>
+static cudaError_t blocks_of(const void *kernel, const plane_leaf *leaf, int multiprocessors, unsigned *blocks)
+{
+    hopper_tiles tiles = tiles_of(leaf, SHAPE::BLOCKS, SHAPE::TILE_N, multiprocessors);
+    *blocks = SHAPE::BLOCKS * (unsigned)std::min(tiles.count, tiles.at_once);
+    return tiles.count > INT32_MAX
+               ? cudaErrorInvalidConfiguration
+               : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, HOPPER_SHARED);
+}
+
+template <class TYPE>
+struct leaf_launch {
+    enum { PLANES = 1, ELEMENT = (int)sizeof(typename TYPE::element) };
+    cudaStream_t stream;
+    const split_panel *panels;
+    const plane_leaf *leaf;
+
+    template <int BLOCKS, int TILE_N>
+    cudaError_t run(int multiprocessors) const
+    {
+        typedef hopper_shape<TYPE, PLANES, BLOCKS, TILE_N> shape;
+        hopper_work work;
+        unsigned blocks;
+        cudaError_t error = blocks_of<shape>((const void *)multiply_leaf<shape>, leaf, multiprocessors, &blocks);
+        if (error == cudaSuccess)
+            error = work_for<shape>(panels, leaf, &work);
+        if (error == cudaSuccess)
+            multiply_leaf<shape><<<blocks, HOPPER_THREADS, HOPPER_SHARED, stream>>>(work);
+        return error == cudaSuccess ? cudaGetLastError() : error;
+    }
+};
+
+struct schemes_launch {
+    enum { PLANES = split_f16x2::PLANES, ELEMENT = (int)sizeof(wgmma_f16::element) };
+    cudaStream_t stream;
+    const split_panel (*panels)[2];
+    const plane_leaf *leaf;
+
+    template <int BLOCKS, int TILE_N>
+    cudaError_t run(int multiprocessors) const
+    {
+        typedef hopper_shape<wgmma_f16, PLANES, BLOCKS, TILE_N> f16;
+        typedef hopper_shape<wgmma_bf16, split_bf16x3::PLANES, BLOCKS, TILE_N> bf16;
+        hopper_work first, second;
+        unsigned blocks;
+        cudaError_t error = blocks_of<f16>((const void *)multiply_schemes<f16, bf16>, leaf, multiprocessors, &blocks);
+        if (error == cudaSuccess)
+            error = work_for<f16>(panels[0], &leaf[0], &first);
+        if (error == cudaSuccess)
+            error = work_for<bf16>(panels[1], &leaf[1], &second);
+        if (error == cudaSuccess)
+            multiply_schemes<f16, bf16><<<blocks, HOPPER_THREADS, HOPPER_SHARED, stream>>>(first, second);
+        return error == cudaSuccess ? cudaGetLastError() : error;
+    }
+};
+
+/* --- The choice of a shape --- */
+
+/* Measured on this generation, of which only the ratios matter: nanoseconds of a multiprocessor for a column of 128
+ * rows and 128 bytes of k; bytes that it reads, and stores, in one, and that all do; and the start of clusters. */
+static const double column_time = 2.9, read_rate = 55, write_rate = 50, all_reads = 7300, all_writes = 2200,
+                    cluster_start = 3000;
+
+/* The time of a round of tiles in so many clusters: the steps of k, and then the stores. */
+static double round_time(const plane_leaf *leaf, const hopper_tiles *t, int64_t clusters, int planes, double steps)
+{
+    double blocks = (double)clusters * t->blocks, terms = planes * (planes + 1) / 2.0;
+    double read = planes * (HOPPER_TILE_M + (double)t->tile_n / t->blocks) * GM_WGMMA_ROW;
+    double written = (double)std::min<int64_t>(leaf->m, HOPPER_TILE_M) * t->tile_n * 4;
+    return steps * std::max(terms * t->tile_n * column_time, read * std::max(blocks / all_reads, 1 / read_rate)) +
+           written * std::max(blocks / all_writes, 1 / write_rate);
+}
+
+static double time_of(const plane_leaf *leaf, const hopper_tiles *t, int planes, int element)
+{
+    double steps = (double)leaf->depth * element / GM_WGMMA_ROW;
+    int64_t rest = t->count % t->at_once;
+    return (double)(t->count / t->at_once) * round_time(leaf, t, t->at_once, planes, steps) +
+           (rest ? round_time(leaf, t, rest, planes, steps) : 0) + (t->blocks > 1 ? cluster_start : 0);
+}
+
+/* The shape of the least time. Those that read most come last: they have to be faster by a twentieth. */
+template <int WIDE, class LAUNCH>
+static cudaError_t launch_best(const LAUNCH &launch)
+{
+    int count;
+    cudaError_t error = multiprocessors_of(&count);
     if (error != cudaSuccess)
         return error;
-    multiply_leaf<SHAPE><<<SHAPE::BLOCKS * clusters, HOPPER_THREADS, SHAPE::SHARED, stream>>>(map_a, map_b, *leaf);
-    return cudaGetLastError();
+    const hopper_tiles tiles[] = {tiles_of(launch.leaf, 2, WIDE, count), tiles_of(launch.leaf, 1, 128, count),
+                                  tiles_of(launch.leaf, 1, 64, count)};
+    double least = HUGE_VAL;
+    int best = 0;
+    for (int i = 0; i < 3; i++) {
+        double time = time_of(launch.leaf, &tiles[i], LAUNCH::PLANES, LAUNCH::ELEMENT);
+        if (time < 0.95 * least) {
+            least = time;
+            best = i;
+        }
+    }
+    return best == 0   ? launch.template run<2, WIDE>(count)
+           : best == 1 ? launch.template run<1, 128>(count)
+                       : launch.template run<1, 64>(count);
 }
 
 struct hopper_kernels {
@@ -102,20 +193,17 @@ struct hopper_kernels {
     template <class A, class B>
     using int8 = wgmma_int8<A, B>;
 
-    template <class TYPE, int PLANES>
-    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, const plane_leaf *leaf)
+    template <class TYPE>
+    static cudaError_t multiply(cudaStream_t stream, const split_panel *panels, const plane_leaf *leaf)
     {
-        typedef hopper_shape<TYPE, PLANES, true> small;
-        typedef hopper_shape<TYPE, PLANES, false> wide;
-        int count;
-        cudaError_t error = multiprocessors_of(&count);
+        const leaf_launch<TYPE> launch = {stream, panels, leaf};
+        return launch_best<256>(launch);
+    }
 
-        if (error != cudaSuccess)
-            return error;
-        /* Small tiles read two to three times as many bytes for a product: they have to save a third of the time. */
-        return 3 * rounds_of<small>(leaf, count) < 2 * rounds_of<wide>(leaf, count)
-                   ? multiply_shape<small>(stream, a, b, leaf, count)
-                   : multiply_shape<wide>(stream, a, b, leaf, count);
+    static cudaError_t multiply_schemes(cudaStream_t stream, const split_panel (*panels)[2], const plane_leaf *leaves)
+    {
+        const schemes_launch launch = {stream, panels, leaves};
+        return launch_best<128>(launch);
     }
 };
 

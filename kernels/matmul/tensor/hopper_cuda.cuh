@@ -6,8 +6,9 @@
  * A block makes 128 x TILE_N of C: one thread copies planes of 128 bytes of k through a ring of slots in shared memory,
  * and two warpgroups multiply them, 64 rows each. Blocks below each other are a cluster, each of which copies its part
  * of the rows of B for all. Clusters stay until all tiles of a leaf are made, in bands of tile rows, down each column.
- * There are two shapes of tiles: clusters of two blocks with a wide tile, which read least, and single blocks with a
- * small tile, for a C of few tiles. An element has the same bits in both: none of its sums depends on its tile.
+ * There are three shapes of tiles: clusters of two blocks with a wide tile, which read least, and single blocks with
+ * tiles of 128 or 64 columns, for a C of few tiles. An element has the same bits in all: none of its sums depends on
+ * its tile.
  *
  * Tensor cores cut off the low bits of a sum. So the terms of 128 bytes of k are summed there, from 0 on, and added to
  * the sum of the leaf by ordinary additions, which round to nearest (Ootomo and Yokota, 2022). The terms of lo, 2^-11
@@ -24,27 +25,26 @@ enum {
     HOPPER_TILE_M = HOPPER_ROWS * HOPPER_WORKERS,
     HOPPER_THREADS = (HOPPER_WORKERS + 1) * GM_WARPGROUP,
     HOPPER_SHARED = 227 * 1024,
-    HOPPER_ALIGN = 1024, /* of a slot, for the copies */
-    HOPPER_BAND = 8      /* rows of clusters */
+    HOPPER_ALIGN = 1024,   /* of a slot, for the copies */
+    HOPPER_BARRIERS = 256, /* bytes for those of a pass, and a word; there may be two passes */
+    HOPPER_BAND = 8        /* rows of clusters */
 };
 
-template <class TYPE_, int PLANES_, bool IS_SMALL>
+template <class TYPE_, int PLANES_, int BLOCKS_, int TILE_N_>
 struct hopper_shape {
     typedef TYPE_ TYPE;
     enum {
         PLANES = PLANES_,
-        BLOCKS = IS_SMALL ? 1 : 2, /* of a cluster */
+        BLOCKS = BLOCKS_, /* of a cluster */
         CLUSTER_M = HOPPER_TILE_M * BLOCKS,
-        TILE_N = IS_SMALL      ? GM_SPLIT_GROUP
-                 : PLANES == 1 ? 256
-                               : 128,
-        SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP, /* of a thread */
+        TILE_N = TILE_N_,
+        SKIPS = BLOCKS == 1 && (PLANES == 1 || TILE_N == GM_SPLIT_GROUP), /* rows beyond C, where registers suffice */
+        SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP,                       /* of a thread */
         SLOT_A = HOPPER_TILE_M * GM_WGMMA_ROW,
         SLOT = SLOT_A + TILE_N * GM_WGMMA_ROW,
-        BARRIERS = 2 * (int)sizeof(uint64_t), /* bytes of a slot */
-        SLOTS = (HOPPER_SHARED - HOPPER_ALIGN) / (SLOT + BARRIERS),
-        SHARED = HOPPER_ALIGN + SLOTS * (SLOT + BARRIERS)
+        SLOTS = (HOPPER_SHARED - HOPPER_ALIGN - 2 * HOPPER_BARRIERS) / SLOT
     };
+    static_assert((2 * SLOTS + 1) * (int)sizeof(uint64_t) <= HOPPER_BARRIERS, "two barriers for each slot, a word");
 };
 
 /* Where a thread stands in the ring of slots. */
@@ -67,7 +67,7 @@ template <class SHAPE>
 struct hopper_walk {
     enum { CLUSTER_M = SHAPE::CLUSTER_M, TILE_N = SHAPE::TILE_N };
     int tile, step, tiles_m, tiles_n, tiles;
-    int part;         /* leaf of those side by side */
+    int part;         /* of those side by side */
     int64_t row, col; /* of the tile */
 
     __device__ __forceinline__ void begin(const plane_leaf &p)
@@ -89,7 +89,7 @@ struct hopper_walk {
             int rows = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
             row = (int64_t)(first + rest % rows) * CLUSTER_M;
             col = (int64_t)(rest / rows) * TILE_N;
-            if (has_units(units, row, CLUSTER_M, col, TILE_N)) {
+            if (has_units(units_at(units, part), row, CLUSTER_M, col, TILE_N)) {
                 tile += step;
                 return true;
             }
@@ -111,14 +111,16 @@ static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, cons
 
     walk.begin(p);
     while (walk.next(units)) {
-        int first = (int)(p.k + walk.part * p.depth), steps = steps_of<K>(p, walk.part);
+        int first = (int)(p.k + walk.part * p.next_k), steps = steps_of<K>(p, walk.part);
+        int row = (int)(walk.part * p.next_a + walk.row) + block * HOPPER_TILE_M;
+        int col = (int)(walk.part * p.next_b + walk.col) + block * PART;
         for (int step = 0; step < steps; step++)
             for (int plane = 0; plane < SHAPE::PLANES; plane++) {
                 uint32_t to = slots + at.slot * SHAPE::SLOT, to_b = to + SHAPE::SLOT_A + block * PART * GM_WGMMA_ROW;
-                int k = first + step * K, col = (int)walk.col + block * PART;
+                int k = first + step * K;
                 barrier_wait(&empty[at.slot], at.parity ^ 1);
                 barrier_expect(&full[at.slot], SHAPE::SLOT);
-                copy_box(to, map_a, &full[at.slot], k, (int)walk.row + block * HOPPER_TILE_M, plane);
+                copy_box(to, map_a, &full[at.slot], k, row, plane);
                 if (SHAPE::BLOCKS == 1)
                     copy_box(to_b, map_b, &full[at.slot], k, col, plane);
                 else
@@ -183,8 +185,8 @@ static __device__ __forceinline__ void add_sums(float (&sums)[SUMS], const float
 }
 
 /* The sums of a leaf, of one plane. */
-template <class TYPE, bool IS_SMALL, int SUMS>
-static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 1, IS_SMALL>> &w, int steps,
+template <class TYPE, int BLOCKS, int TILE_N, int SUMS>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 1, BLOCKS, TILE_N>> &w, int steps,
                                                 typename TYPE::sum (&sums)[SUMS])
 {
     for (int step = 0; step < steps; step++) {
@@ -205,8 +207,8 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE,
 }
 
 /* Of two planes. The terms of lo are under way while those of hi are added. */
-template <class TYPE, bool IS_SMALL, int SUMS>
-static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 2, IS_SMALL>> &w, int steps,
+template <class TYPE, int BLOCKS, int TILE_N, int SUMS>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 2, BLOCKS, TILE_N>> &w, int steps,
                                                 float (&sums)[SUMS])
 {
     float large[SUMS], small[SUMS];
@@ -239,8 +241,8 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE,
 }
 
 /* Of three planes, the smallest terms first. */
-template <class TYPE, bool IS_SMALL, int SUMS>
-static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 3, IS_SMALL>> &w, int steps,
+template <class TYPE, int BLOCKS, int TILE_N, int SUMS>
+static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE, 3, BLOCKS, TILE_N>> &w, int steps,
                                                 float (&sums)[SUMS])
 {
     float part[SUMS];
@@ -280,23 +282,23 @@ static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const
     walk.begin(p);
     while (walk.next(units)) {
         sum sums[SHAPE::SUMS];
-        if (SHAPE::BLOCKS == 1 && walk.row + down >= p.m) {
+        if (SHAPE::SKIPS && walk.row + down >= p.m) {
             skip_leaf(w, steps_of<K>(p, walk.part));
             continue;
         }
         sum_leaf(w, steps_of<K>(p, walk.part), sums);
 
-        unsigned wanted = units_wanted(units, walk.row + down, walk.col, TILE_N);
+        unsigned wanted = units_wanted(units_at(units, walk.part), walk.row + down, walk.col, TILE_N);
         int64_t row = walk.row + down + in_group, col = walk.col + right;
         int left = p.n - col < TILE_N ? (int)(p.n - col) : TILE_N;
-        const int16_t *scale_b = p.scale_b ? p.scale_b + col : NULL;
+        const int16_t *scale_a = scales_at(p.scale_a, walk.part, p.m, row);
+        const int16_t *scale_b = scales_at(p.scale_b, walk.part, p.n, col);
         sum *c = sums_at<sum>(p, walk.part, row, col);
         if (row < p.m)
-            fold_row<0, (SHAPE::PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0,
-                                             sums);
+            fold_row<0, (SHAPE::PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_a ? scale_a[0] : 0, sums);
         if (row + 8 < p.m)
             fold_row<1, (SHAPE::PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
-                                             scale_b ? p.scale_a[row + 8] : 0, sums);
+                                             scale_a ? scale_a[8] : 0, sums);
     }
 }
 
@@ -309,50 +311,132 @@ static __device__ __forceinline__ void blocks_sync(void)
         __syncthreads();
 }
 
-/* Older devices have no clusters; the kernel is empty there, and never launched. */
+/* Older devices have no clusters; the kernels are empty there, and never launched. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define HOPPER_CLUSTER
+#define HOPPER_CLUSTER(shape)
 #else
-#define HOPPER_CLUSTER __cluster_dims__(SHAPE::BLOCKS, 1, 1)
+#define HOPPER_CLUSTER(shape) __cluster_dims__(shape::BLOCKS, 1, 1)
 #endif
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/* A pass over the tiles of a shape. All passes of a kernel have the same slots; each has barriers of its own, and a
+ * word that says which units there are, at the end of shared memory. Little of it stays in registers from pass to pass:
+ * the warps that copy have few. */
+enum hopper_found { HOPPER_NONE, HOPPER_SOME, HOPPER_ALL };
+
 template <class SHAPE>
-static __global__ void HOPPER_CLUSTER __launch_bounds__(HOPPER_THREADS, 1)
-    multiply_leaf(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ plane_leaf p)
+struct hopper_pass {
+    const CUtensorMap *maps; /* of A, B */
+    const plane_leaf *p;
+    uint8_t *shared;
+    int number;
+
+    __device__ __forceinline__ uint64_t *barriers(void) const
+    {
+        return (uint64_t *)(shared + HOPPER_SHARED - (number + 1) * HOPPER_BARRIERS);
+    }
+
+    __device__ __forceinline__ uint64_t *found(void) const
+    {
+        return barriers() + HOPPER_BARRIERS / sizeof(uint64_t) - 1;
+    }
+
+    /* For warp `number` of the block, before all others go on. */
+    __device__ __forceinline__ void begin(void) const
+    {
+        units_of units = units_in<SHAPE::PLANES>(*p);
+        bool any = are_there(&units);
+        if (threadIdx.x % 32)
+            return;
+        prefetch_map(&maps[0]);
+        prefetch_map(&maps[1]);
+        for (int i = 0; i < SHAPE::SLOTS; i++) {
+            barrier_init(barriers() + i, 1);
+            barrier_init(barriers() + SHAPE::SLOTS + i, SHAPE::BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
+        }
+        barrier_init_fence();
+        *found() = !any ? HOPPER_NONE : units.a != NULL ? HOPPER_SOME : HOPPER_ALL;
+    }
+
+    /* For the warps that copy, and for those that multiply. */
+    __device__ __forceinline__ void run(bool copies) const
+    {
+        uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
+        uint32_t slots = (begin + HOPPER_ALIGN - 1) / HOPPER_ALIGN * HOPPER_ALIGN;
+        uint64_t *full = barriers(), *empty = full + SHAPE::SLOTS;
+        units_of units = units_in<SHAPE::PLANES>(*p);
+        hopper_found there = SHAPE::PLANES > 1 ? (hopper_found)*found() : HOPPER_ALL;
+        if (there == HOPPER_ALL)
+            units.a = NULL;
+        if (there == HOPPER_NONE)
+            return;
+        if (!copies)
+            multiply_tiles<SHAPE>(*p, units, slots, full, empty);
+        else if (threadIdx.x % GM_WARPGROUP == 0)
+            copy_tiles<SHAPE>(&maps[0], &maps[1], *p, units, slots, full, empty);
+        __syncwarp();
+    }
+};
+#endif
+
+/* The planes of an operand pair, and what is made of them. */
+struct hopper_work {
+    CUtensorMap maps[2];
+    plane_leaf leaf;
+};
+
+template <class SHAPE>
+static __global__ void HOPPER_CLUSTER(SHAPE) __launch_bounds__(HOPPER_THREADS, 1)
+    multiply_leaf(const __grid_constant__ hopper_work work)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint8_t shared[];
-    uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
-    uint32_t slots = (begin + HOPPER_ALIGN - 1) / HOPPER_ALIGN * HOPPER_ALIGN;
-    uint64_t *full = (uint64_t *)(shared + (slots - begin) + SHAPE::SLOTS * SHAPE::SLOT), *empty = full + SHAPE::SLOTS;
-    units_of units = units_in<SHAPE::PLANES>(p);
+    const hopper_pass<SHAPE> pass = {work.maps, &work.leaf, shared, 0};
 
-    if (!are_there(&units))
-        return;
-    if (threadIdx.x == HOPPER_WORKERS * GM_WARPGROUP) {
-        prefetch_map(&map_a);
-        prefetch_map(&map_b);
-    }
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < SHAPE::SLOTS; i++) {
-            barrier_init(&full[i], 1);
-            barrier_init(&empty[i], SHAPE::BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
-        }
-        barrier_init_fence();
-    }
+    if (threadIdx.x / 32 == 0)
+        pass.begin();
     blocks_sync<SHAPE>();
     if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
         set_registers_down<40>();
-        if (threadIdx.x % GM_WARPGROUP == 0)
-            copy_tiles<SHAPE>(&map_a, &map_b, p, units, slots, full, empty);
+        pass.run(true);
     } else {
         set_registers_up<232>();
-        multiply_tiles<SHAPE>(p, units, slots, full, empty);
+        pass.run(false);
     }
-    __syncwarp();
     if (SHAPE::BLOCKS > 1)
         cluster_sync(); /* until then the other block may copy and arrive here */
+#endif
+}
+
+/* Both schemes of float32 on tensor cores, one after the other: most products have units of the first one alone, and a
+ * launch that finds none takes as long as a small product. */
+template <class FIRST, class SECOND>
+static __global__ void HOPPER_CLUSTER(FIRST) __launch_bounds__(HOPPER_THREADS, 1)
+    multiply_schemes(const __grid_constant__ hopper_work first_work, const __grid_constant__ hopper_work second_work)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint8_t shared[];
+    const hopper_pass<FIRST> first = {first_work.maps, &first_work.leaf, shared, 0};
+    const hopper_pass<SECOND> second = {second_work.maps, &second_work.leaf, shared, 1};
+
+    if (threadIdx.x / 32 == 0)
+        first.begin();
+    else if (threadIdx.x / 32 == 1)
+        second.begin();
+    blocks_sync<FIRST>();
+    if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
+        set_registers_down<40>();
+        first.run(true);
+        blocks_sync<FIRST>();
+        second.run(true);
+    } else {
+        set_registers_up<232>();
+        first.run(false);
+        blocks_sync<FIRST>(); /* the second pass has the same slots */
+        second.run(false);
+    }
+    if (FIRST::BLOCKS > 1)
+        cluster_sync();
 #endif
 }
 

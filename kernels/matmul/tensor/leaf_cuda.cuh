@@ -4,17 +4,20 @@
 
 #include "kernels/matmul/tensor/units_cuda.cuh"
 
-/* A leaf of a product, or some of them side by side. */
+/* Leaves of a product, or products of a batch, that are computed side by side. */
 struct plane_leaf {
     int64_t m, n;
     int64_t k;     /* where the first one begins in the planes, elements */
     int64_t depth; /* of each, but the last one: multiples of the bytes that a kernel takes at a time */
     int64_t last_depth;
-    int parts; /* leaves */
+    int parts;
+    int64_t next_k;         /* from part to part: elements of k, */
+    int64_t next_a, next_b; /* rows of the planes, */
+    int64_t next_acc;       /* and elements of acc */
     int accumulate;
-    void *acc; /* [parts][m][ld] */
+    void *acc; /* [m][ld] */
     int64_t ld;
-    const int16_t *scale_a, *scale_b; /* [m], [n]: exponents of 2 that sums are multiplied by; NULL: 0 */
+    const int16_t *scale_a, *scale_b; /* [parts][m], [parts][n]: exponents of 2 that sums are multiplied by; NULL: 0 */
     units_of units;
 };
 
@@ -25,11 +28,17 @@ static __device__ __forceinline__ int steps_of(const plane_leaf &p, int part)
     return (int)(((part == p.parts - 1 ? p.last_depth : p.depth) + K - 1) / K);
 }
 
-/* Element (row, col) of the sums of a leaf. */
+/* Element (row, col) of the sums of a part. */
 template <class SUM>
 static __device__ __forceinline__ SUM *sums_at(const plane_leaf &p, int part, int64_t row, int64_t col)
 {
-    return (SUM *)p.acc + (part * p.m + row) * p.ld + col;
+    return (SUM *)p.acc + part * p.next_acc + row * p.ld + col;
+}
+
+/* The exponents of the rows, or columns, from `first` on of `all` of a part. */
+static __device__ __forceinline__ const int16_t *scales_at(const int16_t *scale, int part, int64_t all, int64_t first)
+{
+    return scale ? scale + part * all + first : NULL;
 }
 
 /* Operands of one plane have no schemes: all units, as the compiler sees. */

@@ -13,12 +13,13 @@ struct mma_kernels {
 
     static mma_planes planes_of(const split_panel *p, int element)
     {
-        mma_planes planes = {(const uint8_t *)p->planes, p->outer, p->pitch * element, p->outer * p->pitch * element};
+        int64_t rows = p->frames * p->outer, pitch = p->pitch * element;
+        mma_planes planes = {(const uint8_t *)p->planes, rows, pitch, rows * pitch};
         return planes;
     }
 
     template <class TYPE, int PLANES>
-    static cudaError_t multiply(cudaStream_t stream, const split_panel *a, const split_panel *b, const plane_leaf *leaf)
+    static cudaError_t launch(cudaStream_t stream, const split_panel *panels, const plane_leaf *leaf)
     {
         typedef mma_shape<PLANES> shape;
         enum { ELEMENT = (int)sizeof(typename TYPE::element) };
@@ -29,8 +30,20 @@ struct mma_kernels {
             return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
         multiply_planes<TYPE, PLANES>
             <<<dim3((unsigned)tiles, (unsigned)leaf->parts), MMA_THREADS, shape::SHARED, stream>>>(
-                planes_of(a, ELEMENT), planes_of(b, ELEMENT), *leaf);
+                planes_of(&panels[0], ELEMENT), planes_of(&panels[1], ELEMENT), *leaf);
         return cudaGetLastError();
+    }
+
+    template <class TYPE>
+    static cudaError_t multiply(cudaStream_t stream, const split_panel *panels, const plane_leaf *leaf)
+    {
+        return launch<TYPE, 1>(stream, panels, leaf);
+    }
+
+    static cudaError_t multiply_schemes(cudaStream_t stream, const split_panel (*panels)[2], const plane_leaf *leaves)
+    {
+        cudaError_t error = launch<f16, split_f16x2::PLANES>(stream, panels[0], &leaves[0]);
+        return error == cudaSuccess ? launch<bf16, split_bf16x3::PLANES>(stream, panels[1], &leaves[1]) : error;
     }
 };
 

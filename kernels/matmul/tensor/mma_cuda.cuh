@@ -46,8 +46,8 @@ struct mma_shape {
 
 /* The planes of an operand. */
 struct mma_planes {
-    const uint8_t *first;       /* [plane][outer][pitch] */
-    int64_t outer, pitch, next; /* bytes from row to row, and from plane to plane */
+    const uint8_t *first;      /* [plane][rows][pitch] */
+    int64_t rows, pitch, next; /* of all products of a batch; bytes from row to row, and from plane to plane */
 };
 
 /* --- Instructions --- */
@@ -125,7 +125,7 @@ static __device__ __forceinline__ void copy_rows(const mma_planes &p, int64_t ro
 #pragma unroll
         for (int i = 0; i < ALL / MMA_THREADS; i++) {
             int at = i * MMA_THREADS + (int)threadIdx.x, down = at / MMA_CHUNKS, chunk = at % MMA_CHUNKS;
-            bool there = row + down < p.outer;
+            bool there = row + down < p.rows;
             const uint8_t *from = p.first + plane * p.next + (there ? row + down : 0) * p.pitch + k + chunk * 16;
             copy16(to + plane * ROWS * MMA_ROW + mma_place(down, chunk), from, there ? 16 : 0);
         }
@@ -283,13 +283,14 @@ static __device__ __forceinline__ void multiply_tile(const mma_planes &a, const 
     int warp = (int)threadIdx.x / 32;
     int down = warp / shape::WARPS_N * shape::WARP_M, across = warp % shape::WARPS_N * shape::WARP_N;
     enum { ELEMENT = (int)sizeof(typename TYPE::element) };
-    int64_t begin = (p.k + blockIdx.y * p.depth) * ELEMENT;
+    int64_t begin = (p.k + blockIdx.y * p.next_k) * ELEMENT;
     int steps = steps_of<MMA_ROW / ELEMENT>(p, (int)blockIdx.y);
     auto copy = [&](int step) {
         uint32_t to = stages + step % MMA_STAGES * shape::STAGE;
         if (step < steps) {
-            copy_rows<PLANES, shape::TILE_M>(a, row, begin + (int64_t)step * MMA_ROW, to);
-            copy_rows<PLANES, shape::TILE_N>(b, col, begin + (int64_t)step * MMA_ROW, to + PLANES * shape::PANEL_A);
+            copy_rows<PLANES, shape::TILE_M>(a, blockIdx.y * p.next_a + row, begin + (int64_t)step * MMA_ROW, to);
+            copy_rows<PLANES, shape::TILE_N>(b, blockIdx.y * p.next_b + col, begin + (int64_t)step * MMA_ROW,
+                                             to + PLANES * shape::PANEL_A);
         }
         copy_commit();
     };
@@ -327,7 +328,10 @@ static __global__ void __launch_bounds__(MMA_THREADS)
     int64_t row, col;
 
     find_tile(p.m, p.n, shape::TILE_M, shape::TILE_N, &row, &col);
-    if (!are_there(&units) || !has_units(units, row, shape::TILE_M, col, shape::TILE_N))
+    if (!are_there(&units))
+        return;
+    units = units_at(units, blockIdx.y);
+    if (!has_units(units, row, shape::TILE_M, col, shape::TILE_N))
         return;
 
     mma_leaf<TYPE, PLANES> leaf;
@@ -337,17 +341,18 @@ static __global__ void __launch_bounds__(MMA_THREADS)
     row += warp / shape::WARPS_N * shape::WARP_M + lane / 4;
     col += warp % shape::WARPS_N * shape::WARP_N + lane % 4 * 2;
     int left = p.n - col < shape::WARP_N ? (int)(p.n - col) : shape::WARP_N;
-    const int16_t *scale_b = p.scale_b ? p.scale_b + col : NULL;
+    const int16_t *scale_a = scales_at(p.scale_a, (int)blockIdx.y, p.m, 0);
+    const int16_t *scale_b = scales_at(p.scale_b, (int)blockIdx.y, p.n, col);
 #pragma unroll
     for (int i = 0; i < shape::DOWN; i++, row += 16) {
         unsigned wanted = units_wanted(units, row, col, GM_SPLIT_GROUP);
         sum *c = sums_at<sum>(p, (int)blockIdx.y, row, col);
         if (row < p.m)
-            fold_row<0, (PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? p.scale_a[row] : 0,
+            fold_row<0, (PLANES > 1)>(c, left, p.accumulate, wanted, scale_b, scale_b ? scale_a[row] : 0,
                                       leaf.sums.v[i]);
         if (row + 8 < p.m)
-            fold_row<1, (PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b,
-                                      scale_b ? p.scale_a[row + 8] : 0, leaf.sums.v[i]);
+            fold_row<1, (PLANES > 1)>(c + 8 * p.ld, left, p.accumulate, wanted, scale_b, scale_b ? scale_a[row + 8] : 0,
+                                      leaf.sums.v[i]);
     }
 #endif
 }

@@ -1,10 +1,13 @@
 /* planes_cuda.cuh - products of planes: makes them of the panels (split.h), then multiplies leaf after leaf.
  *
- * KERNEL::multiply<TYPE, PLANES>(stream, a, b, leaf) launches the product of a leaf, or of some side by side, where C
- * has few tiles; KERNEL::f16, bf16, tf32 and int8<A, B> are its types of operands. float32 takes three launches for
- * each leaf, one for each scheme; those that have no units end at once. */
+ * KERNEL::multiply<TYPE>(stream, panels, leaf) launches the product of a leaf, or of some parts side by side:
+ * leaves, where C has few tiles, or the products of a batch; KERNEL::multiply_schemes(stream, panels, leaves) that of
+ * both schemes of float32 on tensor cores. KERNEL::f16, bf16, tf32 and int8<A, B> are its types of operands. A launch
+ * for units that there are not ends at once. */
 #ifndef GM_KERNELS_MATMUL_TENSOR_PLANES_CUDA_CUH
 #define GM_KERNELS_MATMUL_TENSOR_PLANES_CUDA_CUH
+
+#include <algorithm>
 
 #include "kernels/matmul/parts_cuda.cuh"
 #include "kernels/matmul/tensor/leaf_cuda.cuh"
@@ -15,18 +18,22 @@ struct operand {
     const void *src;
     int64_t ld;
     bool k_fastest, ready;
+    int64_t frames, next;
     uint8_t *work;
     gm_split_layout at;
 };
 
 static operand operand_of(const gm_product_call *call, int which, const gm_split_kind *kind)
 {
+    int64_t next = which ? call->next_b : call->next_a, frames = call->batch > 1 && next ? call->batch : 1;
     operand o = {which ? call->b : call->a,
                  which ? call->ldb : call->lda,
                  (which ? call->transpose_b : !call->transpose_a) != 0,
                  call->ready[which] != 0,
+                 frames,
+                 next,
                  (uint8_t *)call->work[which],
-                 gm_split_lay(kind, which ? call->n : call->m, call->k, call->leaf)};
+                 gm_split_lay(kind, which ? call->n : call->m, call->k, call->leaf, call->part_count)};
     return o;
 }
 
@@ -40,6 +47,8 @@ static split_panel panel_of(const gm_product_call *call, const operand *o)
     p.leaf = call->leaf;
     p.leaves = o->at.leaves;
     p.groups = o->at.groups;
+    p.frames = o->frames;
+    p.next = o->next;
     p.planes = o->work + o->at.planes;
     p.pitch = o->at.pitch;
     p.largest = (uint32_t *)(o->work + o->at.largest);
@@ -71,44 +80,57 @@ static cudaError_t measure_lines(cudaStream_t stream, const operand *o, const sp
     return cudaGetLastError();
 }
 
+static void add_panel(split_task *task, const split_panel *panel, bool k_fastest)
+{
+    task->panel[task->count] = *panel;
+    task->k_fastest[task->count++] = k_fastest;
+}
+
+/* Blocks of 64 x 64 elements: of a panel, its frames, and the panels of a task. */
+static dim3 split_grid(const split_task *task)
+{
+    dim3 blocks(0, 1, (unsigned)task->count);
+    for (int i = 0; i < task->count; i++) {
+        const split_panel *p = &task->panel[i];
+        blocks.x = std::max(blocks.x, blocks_for(p->outer, GM_SPLIT_GROUP) * (unsigned)(p->pitch / GM_SPLIT_K));
+        blocks.y = std::max(blocks.y, (unsigned)p->frames);
+    }
+    return blocks;
+}
+
 template <class SPLIT>
-static cudaError_t split(cudaStream_t stream, bool k_fastest, const split_panel *p, const units_of *units)
+static cudaError_t split(cudaStream_t stream, const split_task *task, const units_of *units)
 {
-    unsigned blocks = blocks_for(p->outer, GM_SPLIT_GROUP) * (unsigned)(p->pitch / GM_SPLIT_K);
-    if (k_fastest)
-        split_elements<SPLIT, true><<<blocks, SPLIT_THREADS, 0, stream>>>(*p, *units);
-    else
-        split_elements<SPLIT, false><<<blocks, SPLIT_THREADS, 0, stream>>>(*p, *units);
+    if (task->count)
+        split_elements<SPLIT><<<split_grid(task), SPLIT_THREADS, 0, stream>>>(*task, *units);
     return cudaGetLastError();
 }
 
-static cudaError_t lay_out_bytes(cudaStream_t stream, bool k_fastest, const split_panel *p)
+static cudaError_t lay_out(cudaStream_t stream, const split_task *task)
 {
-    unsigned blocks = blocks_for(p->outer, GM_SPLIT_GROUP) * (unsigned)(p->pitch / GM_SPLIT_K);
-    if (k_fastest)
-        lay_out<true><<<blocks, SPLIT_THREADS, 0, stream>>>(*p);
-    else
-        lay_out<false><<<blocks, SPLIT_THREADS, 0, stream>>>(*p);
+    if (task->count)
+        lay_out_bytes<<<split_grid(task), SPLIT_THREADS, 0, stream>>>(*task);
     return cudaGetLastError();
 }
 
-/* The part of a panel that is leaf `index`, to the planes of three parts. */
-static split_panel leaf_of(const split_panel *p, const operand *o, int64_t index)
+/* The part of a panel that is `count` leaves from leaf `first` on, to the planes of three parts. */
+static split_panel leaves_of(const split_panel *p, const operand *o, int64_t first, int64_t count)
 {
-    split_panel leaf = *p;
-    int64_t k = index * p->leaf, line = index * p->outer;
-    leaf.src += o->k_fastest ? k : k * p->ld;
-    leaf.k = p->k - k < p->leaf ? p->k - k : p->leaf;
-    leaf.planes = o->work + o->at.wide;
-    leaf.pitch = (leaf.k + GM_SPLIT_K - 1) / GM_SPLIT_K * GM_SPLIT_K;
+    split_panel part = *p;
+    int64_t k = first * p->leaf, line = first * p->outer, depth = count * p->leaf;
+    part.src += o->k_fastest ? k : k * p->ld;
+    part.k = p->k - k < depth ? p->k - k : depth;
+    part.planes = o->work + o->at.wide;
+    part.pitch = (part.k + GM_SPLIT_K - 1) / GM_SPLIT_K * GM_SPLIT_K;
     for (int i = 0; i < 2; i++)
-        leaf.scale[i] += line;
-    return leaf;
+        part.scale[i] += line;
+    return part;
 }
 
-/* --- Operands that are rounded --- */
+/* --- Leaves and batches --- */
 
-/* `count` leaves of so many elements from leaf `first` on: to acc, or some of them side by side to the parts. */
+/* `count` leaves of so many elements from leaf `first` on: one to acc, more side by side to the parts. A batch has one
+ * leaf of each product side by side. */
 static plane_leaf leaves_for(const gm_product_call *call, int64_t length, int64_t first, int64_t count)
 {
     int64_t left = call->k - (first + count - 1) * length;
@@ -122,20 +144,38 @@ static plane_leaf leaves_for(const gm_product_call *call, int64_t length, int64_
     leaf.accumulate = count == 1 && (call->accumulate || first > 0);
     leaf.acc = count == 1 ? call->acc : call->parts;
     leaf.ld = call->ldacc;
+    leaf.next_k = length;
+    leaf.next_acc = call->m * call->ldacc;
+    if (call->batch > 1) {
+        leaf.depth = leaf.last_depth;
+        leaf.parts = (int)call->batch;
+        leaf.next_k = 0;
+        leaf.next_a = call->next_a ? call->m : 0;
+        leaf.next_b = call->next_b ? call->n : 0;
+        leaf.next_acc = call->next_acc;
+    }
     return leaf;
 }
 
+/* Leaves side by side at most; 0: the call is invalid. */
+static int64_t most_leaves(const gm_product_call *call)
+{
+    return call->part_count > GM_BATCH_MOST || call->batch > GM_BATCH_MOST ? 0
+           : call->batch > 1 || call->part_count < 2                       ? 1
+                                                                           : call->part_count;
+}
+
 /* All leaves of a call, of so many elements. */
-template <class KERNEL, class TYPE, int PLANES>
+template <class KERNEL, class TYPE>
 static cudaError_t multiply_leaves(cudaStream_t stream, const gm_product_call *call, const split_panel *panels,
                                    int64_t length)
 {
-    int64_t leaves = divide_up(call->k, length), most = call->part_count > 1 ? call->part_count : 1;
-    cudaError_t error = most > GM_BATCH_MOST ? cudaErrorInvalidConfiguration : cudaSuccess;
+    int64_t leaves = divide_up(call->k, length), most = most_leaves(call);
+    cudaError_t error = most ? cudaSuccess : cudaErrorInvalidConfiguration;
     for (int64_t first = 0; first < leaves && error == cudaSuccess; first += most) {
         int64_t count = leaves - first < most ? leaves - first : most;
         plane_leaf leaf = leaves_for(call, length, first, count);
-        error = KERNEL::template multiply<TYPE, PLANES>(stream, &panels[0], &panels[1], &leaf);
+        error = KERNEL::template multiply<TYPE>(stream, panels, &leaf);
         if (error == cudaSuccess && count > 1)
             error = fold_parts<typename TYPE::sum>(stream, call, count, call->accumulate || first > 0);
     }
@@ -148,98 +188,91 @@ static bool is_empty(const gm_product_call *call)
     return call->m == 0 || call->n == 0 || call->k == 0;
 }
 
-/* Operands that are rounded to one plane. */
+/* --- Operands that are rounded to one plane --- */
+
 template <class KERNEL, class TYPE, class SPLIT>
 static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {(int32_t)sizeof(typename TYPE::element), SPLIT::PLANES, 0};
     const units_of all = {};
     split_panel panels[2];
-    cudaError_t error = cudaSuccess;
+    split_task task = {};
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
-    for (int i = 0; i < 2 && error == cudaSuccess; i++) {
+    for (int i = 0; i < 2; i++) {
         operand o = operand_of(call, i, &kind);
         panels[i] = panel_of(call, &o);
         if (!o.ready)
-            error = split<SPLIT>(stream, o.k_fastest, &panels[i], &all);
+            add_panel(&task, &panels[i], o.k_fastest);
     }
-    return error == cudaSuccess ? multiply_leaves<KERNEL, TYPE, SPLIT::PLANES>(stream, call, panels, call->leaf)
-                                : error;
+    cudaError_t error = split<SPLIT>(stream, &task, &all);
+    return error == cudaSuccess ? multiply_leaves<KERNEL, TYPE>(stream, call, panels, call->leaf) : error;
 }
 
 /* --- float32 --- */
 
-static plane_leaf leaf_for(const gm_product_call *call, int64_t index)
-{
-    return leaves_for(call, call->leaf, index, 1);
-}
-
-/* Adds the share of each scheme in a leaf: units times k. */
-static __global__ void count_schemes(units_of units, double depth, double *schemes)
+/* Adds the shares of the schemes in leaves: units times k. */
+static __global__ void count_schemes(units_of units, double depth, double last_depth, double *schemes)
 {
     if (threadIdx.x < GM_SCHEMES)
-        schemes[threadIdx.x] += (double)count_units(units, (int)threadIdx.x) * depth;
+        for (int leaf = 0; leaf < units.leaves; leaf++)
+            schemes[threadIdx.x] += (double)count_units(units_at(units, leaf), (int)threadIdx.x) *
+                                    (leaf == units.leaves - 1 ? last_depth : depth);
 }
 
-static units_of units_for(const split_panel *panels, int64_t leaf, gm_scheme scheme)
+static units_of units_for(const split_panel *panels, int64_t first, int64_t count, gm_scheme scheme)
 {
-    units_of u = {panels[0].scheme + leaf * panels[0].groups,
-                  panels[1].scheme + leaf * panels[1].groups,
-                  panels[0].count + leaf * GM_SCHEMES,
-                  panels[1].count + leaf * GM_SCHEMES,
+    units_of u = {panels[0].scheme + first * panels[0].groups,
+                  panels[1].scheme + first * panels[1].groups,
+                  panels[0].count + first * GM_SCHEMES,
+                  panels[1].count + first * GM_SCHEMES,
                   panels[0].groups,
                   panels[1].groups,
+                  (int)count,
                   scheme};
     return u;
 }
 
-static void set_scheme(const split_panel *panels, int64_t index, gm_scheme scheme, plane_leaf *leaf)
+/* The units of a scheme on tensor cores. */
+static plane_leaf leaves_by(const gm_product_call *call, const split_panel *panels, int64_t first, int64_t count,
+                            gm_scheme scheme)
 {
-    leaf->units = units_for(panels, index, scheme);
-    leaf->scale_a = panels[0].scale[scheme] + index * panels[0].outer;
-    leaf->scale_b = panels[1].scale[scheme] + index * panels[1].outer;
+    plane_leaf leaf = leaves_for(call, call->leaf, first, count);
+    leaf.units = units_for(panels, first, count, scheme);
+    leaf.scale_a = panels[0].scale[scheme] + first * panels[0].outer;
+    leaf.scale_b = panels[1].scale[scheme] + first * panels[1].outer;
+    return leaf;
 }
 
+/* `count` leaves side by side, by all schemes. */
 template <class KERNEL>
-static cudaError_t multiply_f16(cudaStream_t stream, const gm_product_call *call, const split_panel *panels,
-                                int64_t index)
+static cudaError_t multiply_by_schemes(cudaStream_t stream, const gm_product_call *call, const operand *operands,
+                                       const split_panel *panels, int64_t first, int64_t count)
 {
-    plane_leaf leaf = leaf_for(call, index);
-    set_scheme(panels, index, GM_SCHEME_F16, &leaf);
-    return KERNEL::template multiply<typename KERNEL::f16, split_f16x2::PLANES>(stream, &panels[0], &panels[1], &leaf);
-}
+    const units_of plain = units_for(panels, first, count, GM_SCHEME_F32);
+    plane_leaf leaves[] = {leaves_by(call, panels, first, count, GM_SCHEME_F16),
+                           leaves_by(call, panels, first, count, GM_SCHEME_BF16)};
+    split_panel of_schemes[2][2] = {{panels[0], panels[1]}};
+    split_task task = {};
 
-template <class KERNEL>
-static cudaError_t multiply_bf16(cudaStream_t stream, const gm_product_call *call, const operand *operands,
-                                 const split_panel *panels, int64_t index)
-{
-    split_panel wide[2];
-    plane_leaf leaf = leaf_for(call, index);
-    cudaError_t error = cudaSuccess;
-    set_scheme(panels, index, GM_SCHEME_BF16, &leaf);
-    leaf.k = 0; /* of the planes of this leaf alone */
-    for (int i = 0; i < 2 && error == cudaSuccess; i++) {
-        wide[i] = leaf_of(&panels[i], &operands[i], index);
-        error = split<split_bf16x3>(stream, operands[i].k_fastest, &wide[i], &leaf.units);
+    leaves[1].k = 0; /* of the planes of these leaves alone */
+    for (int i = 0; i < 2; i++) {
+        of_schemes[1][i] = leaves_of(&panels[i], &operands[i], first, count);
+        add_panel(&task, &of_schemes[1][i], operands[i].k_fastest);
     }
-    return error != cudaSuccess ? error
-                                : KERNEL::template multiply<typename KERNEL::bf16, split_bf16x3::PLANES>(
-                                      stream, &wide[0], &wide[1], &leaf);
-}
-
-static cudaError_t multiply_f32(cudaStream_t stream, const gm_product_call *call, const operand *operands,
-                                const split_panel *panels, int64_t index)
-{
-    gm_product_call part = *call;
-    units_of units = units_for(panels, index, GM_SCHEME_F32);
-    int64_t k = index * call->leaf;
-    part.a = (const float *)call->a + (operands[0].k_fastest ? k : k * call->lda);
-    part.b = (const float *)call->b + (operands[1].k_fastest ? k : k * call->ldb);
-    part.k = leaf_for(call, index).last_depth;
-    part.accumulate = call->accumulate || index > 0;
-    return (cudaError_t)multiply_units_fp32(stream, &part, &units);
+    cudaError_t error = split<split_bf16x3>(stream, &task, &leaves[1].units);
+    if (error == cudaSuccess)
+        error = KERNEL::multiply_schemes(stream, of_schemes, leaves);
+    if (error == cudaSuccess)
+        error = (cudaError_t)multiply_units_fp32(stream, call, first, count, &plain);
+    if (error == cudaSuccess && call->schemes != NULL) {
+        count_schemes<<<1, 32, 0, stream>>>(plain, (double)leaves[0].depth, (double)leaves[0].last_depth,
+                                            call->schemes);
+        error = cudaGetLastError();
+    }
+    return error == cudaSuccess && count > 1 ? fold_parts<float>(stream, call, count, call->accumulate || first > 0)
+                                             : error;
 }
 
 template <class KERNEL>
@@ -249,7 +282,9 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
     const units_of all = {};
     operand operands[2];
     split_panel panels[2];
-    cudaError_t error = cudaSuccess;
+    split_task task = {};
+    int64_t leaves = divide_up(call->k, call->leaf), most = most_leaves(call);
+    cudaError_t error = most && call->batch < 2 ? cudaSuccess : cudaErrorInvalidConfiguration;
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
@@ -259,21 +294,13 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
         if (operands[i].ready)
             continue;
         error = measure_lines(stream, &operands[i], &panels[i]);
-        if (error == cudaSuccess)
-            error = split<split_f16x2>(stream, operands[i].k_fastest, &panels[i], &all);
+        add_panel(&task, &panels[i], operands[i].k_fastest);
     }
-    for (int64_t i = 0; i * call->leaf < call->k && error == cudaSuccess; i++) {
-        error = multiply_f16<KERNEL>(stream, call, panels, i);
-        if (error == cudaSuccess)
-            error = multiply_bf16<KERNEL>(stream, call, operands, panels, i);
-        if (error == cudaSuccess)
-            error = multiply_f32(stream, call, operands, panels, i);
-        if (error == cudaSuccess && call->schemes != NULL) {
-            count_schemes<<<1, 32, 0, stream>>>(units_for(panels, i, GM_SCHEME_F16),
-                                                (double)leaf_for(call, i).last_depth, call->schemes);
-            error = cudaGetLastError();
-        }
-    }
+    if (error == cudaSuccess)
+        error = split<split_f16x2>(stream, &task, &all);
+    for (int64_t first = 0; first < leaves && error == cudaSuccess; first += most)
+        error = multiply_by_schemes<KERNEL>(stream, call, operands, panels, first,
+                                            leaves - first < most ? leaves - first : most);
     return error;
 }
 
@@ -285,7 +312,7 @@ static cudaError_t multiply_bytes(cudaStream_t stream, const gm_product_call *ca
 {
     enum { STEP = 128 }; /* elements that a kernel takes at a time */
     int64_t length = call->part_count > 1 ? divide_up(call->leaf, STEP) * STEP : call->k;
-    return multiply_leaves<KERNEL, TYPE, 1>(stream, call, panels, length);
+    return multiply_leaves<KERNEL, TYPE>(stream, call, panels, length);
 }
 
 template <class KERNEL>
@@ -293,16 +320,17 @@ static int multiply_int8(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {1, 1, 0};
     split_panel panels[2];
-    cudaError_t error = cudaSuccess;
+    split_task task = {};
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call); /* the bits of 0 are the same */
-    for (int i = 0; i < 2 && error == cudaSuccess; i++) {
+    for (int i = 0; i < 2; i++) {
         operand o = operand_of(call, i, &kind);
         panels[i] = panel_of(call, &o);
         if (!o.ready)
-            error = lay_out_bytes(stream, o.k_fastest, &panels[i]);
+            add_panel(&task, &panels[i], o.k_fastest);
     }
+    cudaError_t error = lay_out(stream, &task);
     if (error != cudaSuccess)
         return error;
     if (call->is_unsigned[0])

@@ -12,11 +12,12 @@ static size_t place(size_t *bytes, int64_t count, int64_t size)
     return at;
 }
 
-gm_split_layout gm_split_lay(const gm_split_kind *kind, int64_t outer, int64_t k, int64_t leaf)
+gm_split_layout gm_split_lay(const gm_split_kind *kind, int64_t outer, int64_t k, int64_t leaf, int64_t parts)
 {
+    int64_t beside = gm_mul_sat(gm_max(parts, 1), leaf);
     gm_split_layout s = {.outer = outer,
                          .pitch = gm_round_up(k, GM_SPLIT_K),
-                         .wide_pitch = gm_round_up(gm_min(k, leaf), GM_SPLIT_K),
+                         .wide_pitch = gm_round_up(gm_min(k, beside), GM_SPLIT_K),
                          .leaves = gm_ceil_div(k, leaf),
                          .groups = gm_ceil_div(outer, GM_SPLIT_GROUP)};
     if (!kind->planes)

@@ -27,14 +27,14 @@ typedef enum gm_scheme {
 typedef struct gm_split_kind {
     int32_t element; /* bytes of an element of a plane */
     int32_t planes;
-    int32_t schemes; /* lines have schemes: there are three planes of bfloat16 for a leaf as well */
+    int32_t schemes; /* lines have schemes: there are three planes of bfloat16 as well */
 } gm_split_kind;
 
 /* Where its parts begin, in bytes. */
 typedef struct gm_split_layout {
     int64_t outer, pitch, leaves, groups;
     size_t planes; /* [planes][outer][pitch] */
-    size_t wide;   /* [3][outer][wide_pitch], of one leaf */
+    size_t wide;   /* [3][outer][wide_pitch], of a leaf, or of those that are computed side by side */
     int64_t wide_pitch;
     size_t largest, least; /* [leaves][outer] uint32: bits of the largest |x|; 0x7fffffff - bits of the least but 0 */
     size_t scale[2]; /* [leaves][outer] int16: exponents of 2 that sums are multiplied by, of both tensor schemes */
@@ -43,8 +43,9 @@ typedef struct gm_split_layout {
     size_t bytes;
 } gm_split_layout;
 
-/* The layout for a panel of k elements of each of `outer` lines. Pure; more of either never takes less. */
-gm_split_layout gm_split_lay(const gm_split_kind *kind, int64_t outer, int64_t k, int64_t leaf);
+/* The layout for a panel of k elements of each of `outer` lines. parts: leaves that are computed side by side; 0: one
+ * after the other. Pure; more of any but `leaf` never takes less. */
+gm_split_layout gm_split_lay(const gm_split_kind *kind, int64_t outer, int64_t k, int64_t leaf, int64_t parts);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,8 @@ struct split_panel {
     const float *src; /* [outer][ld], k fastest; or [k][ld] */
     int64_t outer, k, ld, leaf;
     int64_t leaves, groups;
-    void *planes; /* [planes][outer][pitch] */
+    int64_t frames, next; /* panels of a batch, and elements from one to the next; those with schemes are one */
+    void *planes;         /* [planes][frames][outer][pitch] */
     int64_t pitch;
     uint32_t *largest, *least; /* [leaves][outer], as in split.h */
     int16_t *scale[2];
@@ -221,19 +222,37 @@ static __device__ __forceinline__ void store_parts(const split_panel &p, int64_t
     for (int plane = 0; plane < SPLIT::PLANES; plane++)
 #pragma unroll
         for (int i = 0; i < PACKS; i++)
-            ((uint4 *)((element *)p.planes + (plane * p.outer + outer) * p.pitch + k))[i] = out[plane].pack[i];
+            ((uint4 *)((element *)p.planes + (plane * p.frames * p.outer + outer) * p.pitch +
+                       k))[i] = out[plane].pack[i];
 }
 
-/* Splits 64 x 64 elements. Planes go on with zeros up to the pitch. units: not at all, if a leaf has none. */
+/* Panels that a launch splits: that of blockIdx.z. */
+struct split_task {
+    split_panel panel[2];
+    bool k_fastest[2];
+    int count;
+};
+
+/* The panel of frame blockIdx.y, of elements T, to planes of elements of some bytes. */
+template <typename T>
+static __device__ __forceinline__ split_panel panel_of_block(const split_task &task, int64_t bytes)
+{
+    split_panel p = task.panel[blockIdx.z];
+    p.src = (const float *)((const T *)p.src + blockIdx.y * p.next);
+    p.planes = (uint8_t *)p.planes + blockIdx.y * p.outer * p.pitch * bytes;
+    return p;
+}
+
+/* Splits 64 x 64 elements. Planes go on with zeros up to the pitch. */
 template <class SPLIT, bool K_FASTEST>
-static __global__ void __launch_bounds__(SPLIT_THREADS) split_elements(const split_panel p, units_of units)
+static __device__ __forceinline__ void split_block(const split_panel &p)
 {
     enum { PACKS = GM_SPLIT_K / SPLIT_EACH };
     __shared__ float tile[K_FASTEST ? 1 : GM_SPLIT_K][GM_SPLIT_GROUP + 1];
     int64_t along = p.pitch / GM_SPLIT_K, k0 = blockIdx.x % along * GM_SPLIT_K,
             outer0 = blockIdx.x / along * GM_SPLIT_GROUP;
 
-    if (!are_there(&units))
+    if (outer0 >= p.outer) /* the other panel of the launch is larger */
         return;
     if (!K_FASTEST) {
 #pragma unroll
@@ -268,15 +287,31 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) split_elements(const spl
     }
 }
 
+/* units: not at all, if there are none. */
+template <class SPLIT>
+static __global__ void __launch_bounds__(SPLIT_THREADS)
+    split_elements(const __grid_constant__ split_task task, units_of units)
+{
+    const split_panel p = panel_of_block<float>(task, sizeof(typename SPLIT::element));
+    if (!are_there(&units))
+        return;
+    if (task.k_fastest[blockIdx.z])
+        split_block<SPLIT, true>(p);
+    else
+        split_block<SPLIT, false>(p);
+}
+
 /* Bytes as they are, 64 x 64 of them. */
 template <bool K_FASTEST>
-static __global__ void __launch_bounds__(SPLIT_THREADS) lay_out(const split_panel p)
+static __device__ __forceinline__ void lay_out_block(const split_panel &p)
 {
     __shared__ uint8_t tile[K_FASTEST ? 1 : GM_SPLIT_K][GM_SPLIT_GROUP + 4];
     const uint8_t *src = (const uint8_t *)p.src;
     int64_t along = p.pitch / GM_SPLIT_K, k0 = blockIdx.x % along * GM_SPLIT_K,
             outer0 = blockIdx.x / along * GM_SPLIT_GROUP;
 
+    if (outer0 >= p.outer)
+        return;
     if (!K_FASTEST) {
 #pragma unroll
         for (int i = (int)threadIdx.x; i < GM_SPLIT_K * GM_SPLIT_GROUP; i += SPLIT_THREADS) {
@@ -302,6 +337,15 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) lay_out(const split_pane
                 x.byte[e] = !K_FASTEST ? tile[pack * 16 + e][down] : k + e < p.k ? src[outer * p.ld + k + e] : 0;
         *(uint4 *)((uint8_t *)p.planes + outer * p.pitch + k) = x.all;
     }
+}
+
+static __global__ void __launch_bounds__(SPLIT_THREADS) lay_out_bytes(const __grid_constant__ split_task task)
+{
+    const split_panel p = panel_of_block<uint8_t>(task, 1);
+    if (task.k_fastest[blockIdx.z])
+        lay_out_block<true>(p);
+    else
+        lay_out_block<false>(p);
 }
 
 #endif

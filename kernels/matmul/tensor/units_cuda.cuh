@@ -9,15 +9,28 @@
 #include "kernels/matmul/calls.h"
 #include "kernels/matmul/tensor/split.h"
 
-/* The schemes of a leaf, device memory. a == NULL: all units are wanted. */
+/* The schemes of leaves, device memory. a == NULL: all units are wanted. */
 struct units_of {
-    const uint8_t *a, *b;              /* [groups] of each operand */
-    const uint32_t *count_a, *count_b; /* [GM_SCHEMES]: groups of each scheme */
+    const uint8_t *a, *b;              /* [leaves][groups] of each operand */
+    const uint32_t *count_a, *count_b; /* [leaves][GM_SCHEMES]: groups of each scheme */
     int64_t groups_a, groups_b;
+    int leaves;
     int wanted; /* scheme */
 };
 
-/* Number of units of a scheme. */
+/* Those of one of the leaves. */
+static __device__ __forceinline__ units_of units_at(units_of u, int64_t leaf)
+{
+    if (u.a != NULL) {
+        u.a += leaf * u.groups_a;
+        u.b += leaf * u.groups_b;
+        u.count_a += leaf * GM_SCHEMES;
+        u.count_b += leaf * GM_SCHEMES;
+    }
+    return u;
+}
+
+/* Number of units of a scheme in the first leaf. */
 static __device__ __forceinline__ uint64_t count_units(const units_of &u, int scheme)
 {
     uint64_t up_to = 0, before = 0, a = 0, b = 0;
@@ -30,18 +43,25 @@ static __device__ __forceinline__ uint64_t count_units(const units_of &u, int sc
     return up_to - before;
 }
 
-/* Are there units to be made? If all are, the kernel need not look at each of them. */
+/* Are there units to be made? If all are, the kernel need not look at each of them. For whole warps, whose lanes look
+ * at a leaf each. */
 static __device__ __forceinline__ bool are_there(units_of *u)
 {
+    uint64_t each = (uint64_t)u->groups_a * (uint64_t)u->groups_b;
+    bool any = false, all = true;
     if (u->a == NULL)
         return true;
-    uint64_t count = count_units(*u, u->wanted);
-    if (count == (uint64_t)u->groups_a * (uint64_t)u->groups_b)
+    for (int leaf = (int)threadIdx.x % 32; leaf < u->leaves; leaf += 32) {
+        uint64_t count = count_units(units_at(*u, leaf), u->wanted);
+        any = any || count > 0;
+        all = all && count == each;
+    }
+    if (__all_sync(~0u, all))
         u->a = NULL;
-    return count > 0;
+    return __any_sync(~0u, any);
 }
 
-/* Bits of the units to the right of (row, col) in `cols` columns. */
+/* Bits of the units of the first leaf to the right of (row, col) in `cols` columns. */
 static __device__ __forceinline__ unsigned units_wanted(const units_of &u, int64_t row, int64_t col, int cols)
 {
     unsigned bits = 0;
@@ -53,7 +73,7 @@ static __device__ __forceinline__ unsigned units_wanted(const units_of &u, int64
     return bits;
 }
 
-/* Are there units in a rectangle? */
+/* Has the first leaf units in a rectangle? */
 static __device__ __forceinline__ bool has_units(const units_of &u, int64_t row, int rows, int64_t col, int cols)
 {
     for (int down = 0; down < rows; down += GM_SPLIT_GROUP)
@@ -62,7 +82,9 @@ static __device__ __forceinline__ bool has_units(const units_of &u, int64_t row,
     return false;
 }
 
-/* A product in float32 of a leaf, of some units (matmul_cuda_fp32.cu). */
-int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, const units_of *units);
+/* A product in float32 of leaves from `first` on, side by side, of some units (matmul_cuda_fp32.cu): one leaf to acc,
+ * more to the parts. */
+int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, int64_t first, int64_t count,
+                        const units_of *units);
 
 #endif

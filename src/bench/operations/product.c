@@ -24,13 +24,6 @@ static int64_t leaf_of(const gm_bench_product *p)
     return gm_tiling_leaf(&p->product->leaf, p->shape.m, p->shape.n, p->shape.k);
 }
 
-/* Bytes of the work space of A (0) or B (1). */
-static size_t work_bytes(const gm_bench_product *p, int which)
-{
-    const gm_product_shape *s = &p->shape;
-    return gm_split_lay(&p->product->work, which ? s->n : p->room, s->k, leaf_of(p)).bytes;
-}
-
 /* Leaves that are computed side by side, as in src/matmul/plan.c. */
 static int64_t parts_of(const gm_bench_product *p)
 {
@@ -38,6 +31,13 @@ static int64_t parts_of(const gm_bench_product *p)
     int64_t multiprocessors = bench->ops->unified ? 0 : bench->job->info.multiprocessors;
     int64_t leaves = gm_ceil_div(p->shape.k, leaf_of(p));
     return p->product->leaf.few ? gm_product_parts(p->room, p->shape.n, leaves, multiprocessors) : 0;
+}
+
+/* Bytes of the work space of A (0) or B (1). */
+static size_t work_bytes(const gm_bench_product *p, int which)
+{
+    const gm_product_shape *s = &p->shape;
+    return gm_split_lay(&p->product->work, which ? s->n : p->room, s->k, leaf_of(p), parts_of(p)).bytes;
 }
 
 int64_t gm_product_bytes(const gm_bench_product *p)

@@ -124,8 +124,9 @@ static int64_t group_of(const gm_batch_plan *plan, int64_t bytes, int64_t most)
 
 int64_t gm_batch_plan_work(const gm_batch_plan *plan, const gm_matmul_case *c, int operand)
 {
-    return (int64_t)gm_split_lay(&plan->product.problem.work, operand == GM_A ? c->m : c->n, c->k, plan->product.leaf)
-        .bytes;
+    const gm_matmul_problem *p = &plan->product.problem;
+    int64_t frames = p->batches && c->is_stack[operand] ? plan->group : 1, outer = operand == GM_A ? c->m : c->n;
+    return (int64_t)gm_split_lay(&p->work, gm_mul_sat(frames, outer), c->k, plan->product.leaf, 0).bytes;
 }
 
 static int64_t device_bytes(const gm_batch_plan *plan, const gm_matmul_case *c)

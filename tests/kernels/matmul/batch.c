@@ -3,7 +3,8 @@
 #include "kernels/matmul/calls.h"
 #include "tests/kernels/each.h"
 
-enum { BATCH = 5, PAD = 8 }; /* PAD: elements after a row and after a product that must stay as they are */
+/* PAD: elements after a row and after a product that must stay as they are. */
+enum { BATCH = 5, PAD = 16, LEAF = 128 };
 
 /* BATCH operands or results, each of rows x ld elements and PAD more, of random numbers. */
 typedef struct stack {
@@ -61,7 +62,12 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
     int same = 1, count = 0;
     int64_t tile_count = 2 * product->wants_tiles;
     size_t bytes = (size_t)(tile_count * product->tile * product->tile) * gm_dtype_size(product->accumulator);
-    void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes);
+    void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes), *work[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        size_t need = gm_split_lay(&product->work, BATCH * (i ? n : m), k, LEAF, 0).bytes;
+        if (need)
+            must(b->ops->alloc(b->device, need, &work[i]));
+    }
     for (int way = 0; way < 32; way += getenv("GPUMEM_TEST_MEMCHECK") ? 5 : 1) {
         int ta = way & 1, tb = way >> 1 & 1, shared = way >> 2 & 3;
         stack a = stack_make(b, ta ? k : m, ta ? m : k, product->operand);
@@ -77,10 +83,11 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
                                 .b = at(&o, 0),
                                 .ldb = o.ld,
                                 .ldacc = acc.ld,
-                                .leaf = 128,
+                                .leaf = LEAF,
                                 .tile = product->tile,
                                 .tiles = tiles,
                                 .tile_count = tile_count,
+                                .work = {work[0], work[1]},
                                 .accumulate = way >> 4,
                                 .next_a = shared == 1 ? 0 : a.next,
                                 .next_b = shared == 2 ? 0 : o.next,
@@ -94,6 +101,8 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
         stack_free(b, &o);
         stack_free(b, &acc);
     }
+    for (int i = 0; i < 2; i++)
+        b->ops->free(b->device, work[i]);
     reclaim(b, tiles, NULL, 0);
     free(tiles_host);
     tap_ok(same, "%s %s, %d batches of %lld x %lld x %lld: the bits of each product alone", b->ops->kind,

@@ -119,12 +119,13 @@ static int64_t b_at(const problem *p, int64_t l, int64_t j)
     return p->transpose_b ? j * p->b_panel.ld + l : l * p->b_panel.ld + j;
 }
 
-/* Work space for a panel of some lines. */
-static void *work_for(const problem *p, int64_t outer)
+/* Work space for a panel of some lines, and some leaves side by side. */
+static void *work_for(const problem *p, int64_t outer, int64_t parts)
 {
+    size_t bytes = gm_split_lay(&p->product->work, outer, p->k, p->leaf, parts).bytes;
     void *work = NULL;
-    if (p->product->work.planes)
-        must(p->b->ops->alloc(p->b->device, gm_split_lay(&p->product->work, outer, p->k, p->leaf).bytes, &work));
+    if (bytes)
+        must(p->b->ops->alloc(p->b->device, bytes, &work));
     return work;
 }
 
@@ -143,7 +144,8 @@ static void *multiply_by_parts(problem *p, int64_t i0, int64_t j0, int64_t m, in
     int64_t tile_count = 2 * p->product->wants_tiles;
     size_t tiles_bytes = (size_t)(tile_count * p->product->tile * p->product->tile) * size;
     void *tiles = lend(p->b, NULL, tiles_bytes);
-    void *work[2] = {work_for(p, m), work_for(p, n)}, *room = parts ? lend(p->b, NULL, (size_t)parts * bytes) : NULL;
+    void *work[2] = {work_for(p, m, parts), work_for(p, n, parts)};
+    void *room = parts ? lend(p->b, NULL, (size_t)parts * bytes) : NULL;
     do {
         gm_product_call call = {
             .m = m,

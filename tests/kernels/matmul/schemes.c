@@ -123,11 +123,10 @@ static double worst_error(const data *d, const float *acc)
     return worst;
 }
 
-static void test_kind(bench *b, const gm_product *product, int kind, const data *d)
+/* The product, of up to `parts` leaves side by side; the caller frees it. Adds to the shares of the schemes. */
+static float *multiply(bench *b, const gm_product *product, const data *d, int64_t parts, double schemes[GM_SCHEMES])
 {
     float *host = host_memory(sizeof *host * M * N);
-    double schemes[GM_SCHEMES] = {0};
-    int used = 0;
     int64_t tile_count = 2 * product->wants_tiles;
     size_t tiles = (size_t)(tile_count * product->tile * product->tile) * sizeof(float);
     void *tiles_host = host_memory(tiles);
@@ -146,24 +145,45 @@ static void test_kind(bench *b, const gm_product *product, int kind, const data 
                             .tile = product->tile,
                             .tiles = lend(b, tiles_host, tiles),
                             .tile_count = tile_count,
-                            .schemes = lend(b, schemes, sizeof schemes)};
+                            .parts = parts ? lend(b, NULL, (size_t)parts * sizeof *host * M * N) : NULL,
+                            .part_count = parts,
+                            .schemes = lend(b, schemes, sizeof *schemes * GM_SCHEMES)};
     for (int i = 0; i < 2 && product->work.planes; i++)
-        must(b->ops->alloc(b->device, gm_split_lay(&product->work, i ? N : M, K, LEAF).bytes, &call.work[i]));
+        must(b->ops->alloc(b->device, gm_split_lay(&product->work, i ? N : M, K, LEAF, parts).bytes, &call.work[i]));
     must(product->run(b->queue, &call));
-    reclaim(b, call.schemes, schemes, sizeof schemes);
+    reclaim(b, call.schemes, schemes, sizeof *schemes * GM_SCHEMES);
+    if (parts)
+        reclaim(b, call.parts, NULL, 0);
     reclaim(b, call.tiles, tiles_host, tiles);
     reclaim(b, call.acc, host, sizeof *host * M * N);
     reclaim(b, (void *)call.a, NULL, 0);
     reclaim(b, (void *)call.b, NULL, 0);
     for (int i = 0; i < 2; i++)
         b->ops->free(b->device, call.work[i]);
+    free(tiles_host);
+    return host;
+}
+
+static void test_kind(bench *b, const gm_product *product, int kind, const data *d)
+{
+    double schemes[GM_SCHEMES] = {0}, beside[GM_SCHEMES] = {0};
+    int used = 0, same = 1;
+    float *host = multiply(b, product, d, 0, schemes);
     double worst = worst_error(d, host);
     tap_ok(worst <= tolerance, "%s %s, %s: error %.2g", b->ops->kind, product->kernel, kinds[kind].name, worst);
     for (int s = 0; s < GM_SCHEMES; s++)
         used |= (schemes[s] > 0) << s;
     tap_ok(used == (product->work.schemes ? kinds[kind].schemes : 0), "%s %s, %s: schemes %d", b->ops->kind,
            product->kernel, kinds[kind].name, used);
-    free(tiles_host);
+    for (int64_t parts = 2; parts <= 3 && product->leaf.few; parts++) {
+        float *other = multiply(b, product, d, parts, beside);
+        same = same && memcmp(host, other, sizeof *host * M * N) == 0;
+        free(other);
+    }
+    for (int s = 0; s < GM_SCHEMES && product->leaf.few; s++)
+        same = same && beside[s] == 2 * schemes[s];
+    tap_ok(same, "%s %s, %s: leaves side by side give the same bits and shares", b->ops->kind, product->kernel,
+           kinds[kind].name);
     free(host);
 }
 
