@@ -50,9 +50,11 @@ GM_TESTS = \
 	tests/kernels/matmul/unpack \
 	tests/src/budget \
 	tests/src/bench/exchange.np2 \
+	tests/src/bench/kinds \
 	tests/src/bench/limits \
 	tests/src/bench/matmul \
 	tests/src/bench/picture \
+	tests/src/bench/shapes \
 	tests/src/exchange/cut \
 	tests/src/exchange/staged.np3 \
 	tests/src/map \
@@ -317,6 +319,8 @@ tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_bench_exchange_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_bench_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_kinds_SOURCES = tests/src/bench/kinds.c
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_matmul_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
@@ -325,6 +329,8 @@ tests_src_bench_pairs_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
+tests_src_bench_shapes_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_bench_shapes_SOURCES = tests/src/bench/shapes.c
 tests_src_exchange_cut_SOURCES = tests/src/exchange/cut.c
 tests_src_exchange_nccl_np3_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
 tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c tests/src/exchange/fake_nccl.h $(links_sources)

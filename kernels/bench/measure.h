@@ -22,8 +22,11 @@ typedef struct gm_gemm_call {
     int64_t ldb;
     void *c; /* [m][ldc] */
     int64_t ldc;
-    gm_precision precision; /* as transpose_b, of a library's product only */
+    /* Of a library's product only: */
+    gm_precision precision;
     int transpose_b;
+    int64_t batch; /* products, whose matrices lie apart by these elements; 0 are 1 */
+    int64_t next_a, next_b, next_c;
 } gm_gemm_call;
 
 /* How a library multiplies data of a precision. */

@@ -69,7 +69,7 @@ static const gm_rival_product *cpu_rival_of(gm_precision precision)
     return operand == GM_DTYPE_F64 ? &fp64 : operand == GM_DTYPE_F32 ? &fp32 : NULL;
 }
 
-/* One call on all threads, as a user would write it. */
+/* One call on all threads, as a user would write it. A batch is a loop of them: not every BLAS has a call for it. */
 static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refused)
 {
     (void)refused;
@@ -80,10 +80,15 @@ static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call, int *ref
     int before = omp_get_max_threads();
     omp_set_num_threads(queue->device->threads); /* BLAS on OpenMP uses this number */
     gm_blas_threads(queue->device->threads);
-    if (call->precision == GM_PRECISION_FP64)
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
-    else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, call->a, lda, call->b, ldb, 0, call->c, ldc);
+    for (int64_t f = 0; f < gm_max(call->batch, 1); f++) {
+        int64_t a = f * call->next_a, b = f * call->next_b, c = f * call->next_c;
+        if (call->precision == GM_PRECISION_FP64)
+            cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, (const double *)call->a + a, lda,
+                        (const double *)call->b + b, ldb, 0, (double *)call->c + c, ldc);
+        else
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, (const float *)call->a + a, lda,
+                        (const float *)call->b + b, ldb, 0, (float *)call->c + c, ldc);
+    }
     gm_blas_threads(1);
     omp_set_num_threads(before);
     return GM_OK;

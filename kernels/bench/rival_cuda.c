@@ -24,6 +24,8 @@ struct gm_cuda_rival {
     int (*set_math_mode)(handle, int);
     int (*gemm)(handle, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
                 const void *, void *, int, int, int, int);
+    int (*gemm_batch)(handle, int, int, int, int, int, const void *, const void *, int, int, long long, const void *,
+                      int, int, long long, const void *, void *, int, int, long long, int, int, int);
 };
 
 /* The version of this program's runtime first, then any; the search path of the loader first, then the usual folder of
@@ -49,9 +51,13 @@ static int find_functions(struct gm_cuda_rival *r)
         const char *name;
         void *function;
     } wanted[] = {
-        {"cublasCreate_v2", &r->create},          {"cublasDestroy_v2", &r->destroy},
-        {"cublasGetVersion_v2", &r->get_version}, {"cublasSetStream_v2", &r->set_stream},
-        {"cublasSetMathMode", &r->set_math_mode}, {"cublasGemmEx", &r->gemm},
+        {"cublasCreate_v2", &r->create},
+        {"cublasDestroy_v2", &r->destroy},
+        {"cublasGetVersion_v2", &r->get_version},
+        {"cublasSetStream_v2", &r->set_stream},
+        {"cublasSetMathMode", &r->set_math_mode},
+        {"cublasGemmEx", &r->gemm},
+        {"cublasGemmStridedBatchedEx", &r->gemm_batch},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         void *function = dlsym(r->library, wanted[i].name);
@@ -134,7 +140,7 @@ const gm_rival_product *gm_cuda_rival_of(gm_precision precision)
     return k->product.operand_bytes > 0 ? &k->product : NULL;
 }
 
-/* cuBLAS stores matrices by columns: the rows of C = A B are the columns of C' = B' A'. */
+/* cuBLAS stores matrices by columns: the rows of C = A B are the columns of C' = B' A'. So B is its first operand. */
 int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refused)
 {
     static const double one64 = 1, zero64 = 0;
@@ -144,9 +150,10 @@ int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refuse
     const kind *kind = &kinds[call->precision];
     const void *one = &one32, *zero = &zero32;
     int m = (int)call->m, n = (int)call->n, k = (int)call->k, lda = (int)call->lda, ldb = (int)call->ldb,
-        ldc = (int)call->ldc;
-    if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc)
-        return gm_fail(GM_EDEVICE, "product by cuBLAS: more elements in a row than it can count");
+        ldc = (int)call->ldc, batch = (int)call->batch, turn = call->transpose_b ? OP_T : OP_N;
+    if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc ||
+        batch != call->batch)
+        return gm_fail(GM_EDEVICE, "product by cuBLAS: more elements in a row, or products, than it can count");
     if (kind->compute == COMPUTE_64F) {
         one = &one64;
         zero = &zero64;
@@ -157,10 +164,13 @@ int gm_cuda_rival_product(gm_queue *queue, const gm_gemm_call *call, int *refuse
     int error = r->set_stream(r->handle, queue->stream);
     if (error == 0)
         error = r->set_math_mode(r->handle, kind->math);
-    if (error == 0)
-        error = r->gemm(r->handle, call->transpose_b ? OP_T : OP_N, OP_N, n, m, k, one, call->b, kind->operand, ldb,
-                        call->a, kind->operand, lda, zero, call->c, kind->result, ldc, kind->compute,
-                        DEFAULT_ALGORITHM);
+    if (error == 0 && batch > 1)
+        error = r->gemm_batch(r->handle, turn, OP_N, n, m, k, one, call->b, kind->operand, ldb, call->next_b, call->a,
+                              kind->operand, lda, call->next_a, zero, call->c, kind->result, ldc, call->next_c, batch,
+                              kind->compute, DEFAULT_ALGORITHM);
+    else if (error == 0)
+        error = r->gemm(r->handle, turn, OP_N, n, m, k, one, call->b, kind->operand, ldb, call->a, kind->operand, lda,
+                        zero, call->c, kind->result, ldc, kind->compute, DEFAULT_ALGORITHM);
     if (refused != NULL && (error == NOT_SUPPORTED || error == INVALID_VALUE)) {
         *refused = 1;
         return GM_OK;

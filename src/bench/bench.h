@@ -136,6 +136,7 @@ typedef struct gm_bench {
     gm_event **events;            /* pairs of start and end */
     double *seconds;              /* [GM_BENCH_CASES][repetitions] */
     int is_brief;                 /* all tests run, or many shapes: each in a short time */
+    int has_loops;                /* a case launches more than a held queue takes: none is held */
     int is_alone;                 /* mpi, exchange: the ranks meet by themselves, and the rows are rank 0's */
     int has_failed;               /* all ranks know of a failure */
     int64_t cache_bytes;          /* size of the last-level cache of the device, the largest of all ranks' */
@@ -263,11 +264,12 @@ void gm_bench_pair_close(gm_bench_pair *pair);
 /* dst: [bytes] host memory = the bytes of src from byte `from` on. */
 void gm_bench_pair_source(const gm_bench_pair *pair, int64_t from, int64_t bytes, void *dst);
 
-/* The factors of C = A B, random matrices of the given keys: rows [first, first + m) of A, and B. */
+/* The factors of C = A B: rows [first, first + m) of the random matrix of one key, [first_b, first_b + k) of that of
+ * the other. */
 typedef struct gm_bench_factors {
     gm_dtype type;
     gm_bench_kind kind;
-    int64_t first, m, n, k;
+    int64_t first, first_b, m, n, k;
     uint64_t key_a, key_b;
 } gm_bench_factors;
 

@@ -151,12 +151,12 @@ static int put_batch(gm_bench *bench, const gm_bench_case *cases, int count, int
 static int run_batch(gm_bench *bench, const gm_bench_case *cases, int count, int flush, gm_bench_timing *timings,
                      int rounds, int done)
 {
-    int held = 0, s, round;
-    int status = bench->measure->hold ? bench->measure->hold(bench->queue) : GM_OK;
+    int held = 0, s, round, holds = bench->measure->hold && !bench->has_loops;
+    int status = holds ? bench->measure->hold(bench->queue) : GM_OK;
     if (status)
         return status;
     status = put_batch(bench, cases, count, flush, timings, rounds);
-    if (bench->measure->hold) {
+    if (holds) {
         int released = bench->measure->release(bench->queue, &held); /* after a failure too, or the queue stays held */
         status = status ? status : released;
     }

@@ -99,7 +99,7 @@ int gm_bench_sample_make(gm_bench *bench, const gm_bench_factors *f, int whole, 
 #pragma omp parallel for num_threads(threads)
     for (int64_t l = 0; l < f->k; l++)
         for (int64_t j = 0; j < sample->cols; j++)
-            b[l * sample->cols + j] = element(&from_b, l, sample->col[j]);
+            b[l * sample->cols + j] = element(&from_b, f->first_b + l, sample->col[j]);
     gm_cpu_reference(threads, sample->rows, sample->cols, f->k, a, b, sample->exact);
     if (sample->scale) {
         drop_signs(a, sample->rows * f->k);

@@ -86,7 +86,8 @@ for test, ranks in (("global", 1), ("global", 2), ("exchange", 2), ("scaling mat
 
 for arguments, code, pattern in (("bench global --shapes 1K", 2, "--shapes '1K'.*bench global.*at least"), ("bench global --shapes 1M,x", 2, "--shapes"), ("bench cache memory --shapes 1M", 2, "exactly one test"),
                                  ("bench scaling", 2, "needs an operation: matmul"), ("bench scaling copy", 2, "unknown operation 'copy', expected matmul"),
-                                 ("bench scaling matmul --shapes 3x4", 2, "--shapes '3x4'.*bench scaling"), ("bench scaling matmul -o x", 2, "--output 'x'"),
+                                 ("bench scaling matmul --shapes 3x4", 2, "--shapes '3x4'.*bench scaling"), ("bench scaling matmul --shapes 9x4x4x4", 2, "bench scaling.*MxNxK"),
+                                 ("bench scaling matmul -o x", 2, "--output 'x'"),
                                  ("bench globe", 2, "'globe'.*--list"), ("bench global copy --shapes 1M", 2, "exactly one test")):
     ran = gm.run(f"{arguments} --device cpu")
     gm.ok(ran.code == code and len(ran.errors) == 1 and re.search(pattern, ran.errors[0]), f"refused: {arguments}", ran)

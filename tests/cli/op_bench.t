@@ -49,12 +49,16 @@ def results(test, shapes, device):
 
 
 for device in gm.devices():
-    rows = results("matmul", "64,65x33x129", device)
+    rows = results("matmul", "64,65x33x129,20x17x24x40", device)
     most = {"fp32": 2e-5, "exact": 6e-8, "fp64": 1e-13}
     gm.ok({row["variant"] for row in rows} >= most.keys(), f"{device}: every precision", rows)
     gm.ok(all(row["max_error"] <= most[row["variant"]] for row in rows if row["variant"] in most), f"{device}: errors",
           rows)
-    gm.ok({row["shape"] for row in rows} == {"64x64x64", "65x33x129"}, f"{device}: the shapes of --shapes", rows)
+    gm.ok({row["shape"] for row in rows} == {"64x64x64", "65x33x129", "20x17x24x40"}, f"{device}: the shapes of --shapes", rows)
+    batch = [row for row in rows if row["panel"] == "batch"]
+    gm.ok({row["shape"] for row in batch} == {"20x17x24x40"} and {row["variant"] for row in batch} >= most.keys()
+          and all(abs(row["rate"] * row["median_s"] * 1e12 / (2 * 20 * 17 * 24 * 40) - 1) < 1e-9 for row in batch),
+          f"{device}: a batch in every precision, and its flop", batch)
     kinds = {"uniform", "centred", "normal", "scaled", "huge"}
     gm.ok(all(row["errors"].keys() == kinds and all(error["max"] <= 2 * most[row["variant"]] for error in row["errors"].values())
               for row in rows if row["variant"] in most), f"{device}: errors of each kind of data", rows)
@@ -196,7 +200,8 @@ if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
 
 for arguments, code, pattern in (
         ("bench nothing", 2, "'nothing'"), ("bench matmul --shapes 0", 2, "--shapes '0'"),
-        ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench matmul --shapes grid:64:65", 2, "odd number"), ("bench copy --shapes 1x", 2, "--shapes"),
+        ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench matmul --shapes 0x4x4x4", 2, "'0x4x4x4'"), ("bench matmul --shapes 65536x4x4x4", 2, "up to 65535"),
+        ("bench matmul --shapes 2x3x4x5x6", 2, "BATCHxMxNxK"), ("bench matmul --shapes grid:64:65", 2, "odd number"), ("bench copy --shapes 1x", 2, "--shapes"),
         ("bench reduce --shapes 1K", 2, "bench reduce"), ("bench --shapes 64", 2, "exactly one test"),
         ("bench copy --shapes 64K --json none/r.json", 4, "none/r.json")):
     ran = gm.run(f"{arguments} --device cpu")

@@ -8,7 +8,6 @@
 #include "src/bench/operations/product.h"
 #include "src/bench/team.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,8 +128,7 @@ static int measure_team_all(scaling *s, way way, const gm_team *team)
     row.panel = precision;
     row.x = team->count;
     row.x_name = "ranks";
-    snprintf(row.shape, sizeof row.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, s->product.shape.m, s->product.shape.n,
-             s->product.shape.k);
+    gm_product_format(&s->product.shape, row.shape);
     return gm_job_agree_all(job, gm_bench_add(bench, &row));
 }
 
@@ -174,7 +172,7 @@ static int find_n_all(gm_bench *bench, int64_t *n)
     *n = usual_n[bench->ops->unified];
     for (int i = 0; i < GM_PRECISIONS; i++) {
         gm_bench_product p;
-        while (*n > LEAST && gm_product_make(bench, &(gm_product_shape){*n, *n, *n}, (gm_precision)i, &p) &&
+        while (*n > LEAST && gm_product_make(bench, &(gm_product_shape){*n, *n, *n, 1}, (gm_precision)i, &p) &&
                gm_product_bytes(&p) > gm_bench_room(bench))
             *n /= 2;
     }
@@ -187,11 +185,11 @@ int gm_bench_scaling(gm_bench *bench)
     int64_t n = 0;
     int count = 1, status = GM_OK;
     if (bench->job->options->shapes)
-        status = gm_product_parse(bench, shapes, &count);
+        status = gm_product_parse(bench, 0, shapes, &count);
     else
         status = find_n_all(bench, &n);
     if (n > 0)
-        shapes[0] = (gm_product_shape){n, n, n};
+        shapes[0] = (gm_product_shape){n, n, n, 1};
     for (int i = 0; i < count && !status; i++)
         for (int j = 0; j < GM_PRECISIONS && !status; j++)
             status = measure_precision_all(bench, &shapes[i], (gm_precision)j);

@@ -3,14 +3,17 @@
  * each kind of data.
  *
  * At n = 1000, for which figures are published, the ladder of products comes first (matmul_ladder.c). A grid of shapes
- * (grid.c) has shorter measurements, of warm data. */
+ * (shapes.c) has shorter measurements, of warm data.
+ *
+ * A batch is one call of the library, and one of the program if its product takes batches. If not, its products are
+ * timed one after the other, as the operation makes them: with their launches, and with the splitting of panels, which
+ * is done before where the panels of all products stay split. */
 #include "base/log.h"
 #include "base/size.h"
 #include "src/bench/lab/lab.h"
 #include "src/bench/operations/rival.h"
 #include "src/bench/ratios.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,12 +130,6 @@ static int measure_errors(comparison *r)
 
 /* --- Rows --- */
 
-static char *format_shape(const gm_product_shape *s, char text[GM_BENCH_TEXT])
-{
-    snprintf(text, GM_BENCH_TEXT, "%" PRId64 "x%" PRId64 "x%" PRId64, s->m, s->n, s->k);
-    return text;
-}
-
 /* A grid is a map for each precision. */
 static void place_row(const comparison *r, gm_bench_row *row)
 {
@@ -150,7 +147,7 @@ static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *
 {
     const gm_bench_product *p = &r->product;
     const gm_product_shape *s = &p->shape;
-    double work = 2.0 * (double)s->m * (double)s->n * (double)s->k, rival = 0;
+    double work = 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->batch, rival = 0;
     int status = GM_OK;
     const char *name = NULL;
     for (int i = 1; i < r->count; i++)
@@ -176,7 +173,9 @@ static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *
         }
         if (r->is_grid)
             place_row(r, &row);
-        format_shape(s, row.shape);
+        else if (s->batch > 1)
+            row.panel = "batch"; /* apart from large products, which are much faster; so are the means of ratios */
+        gm_product_format(s, row.shape);
         status = gm_bench_add(p->bench, &row);
     }
     return status;
@@ -204,7 +203,7 @@ static int is_example(const comparison *r)
 {
     const gm_product_shape *s = &r->product.shape;
     return !r->is_grid && r->product.precision == GM_PRECISION_FP32 && s->m == EXAMPLE && s->n == EXAMPLE &&
-           s->k == EXAMPLE;
+           s->k == EXAMPLE && s->batch == 1;
 }
 
 static int run_comparison(comparison *r)
@@ -217,15 +216,17 @@ static int run_comparison(comparison *r)
     if (!status && !r->is_grid)
         status = gm_product_sample(p, 1);
     if (!status && is_example(r))
-        status = gm_lab_matmul_ladder(p->bench, &p->sample, p->key_a, p->key_b);
+        status = gm_lab_matmul_ladder(p->bench, &p->samples[0], p->key_a, p->key_b);
     if (status)
         return status;
     add_candidates(r);
     for (int i = 0; i < r->count; i++)
         cases[i] = (gm_bench_case){run_candidate, &r->candidates[i]};
     status = gm_product_prepare(p);
+    p->bench->has_loops = gm_product_loops(p);
     for (gm_cache_state cache = GM_CACHE_WARM; cache < states && !status; cache++)
         status = gm_bench_time(p->bench, cases, r->count, cache == GM_CACHE_COLD, timings[cache]);
+    p->bench->has_loops = 0;
     memset(p->product_call.ready, 0, sizeof p->product_call.ready); /* other data follow */
     if (!status)
         status = measure_errors(r);
@@ -246,7 +247,7 @@ static int measure_precision(gm_bench *bench, const gm_product_shape *s, gm_prec
     int64_t bytes = gm_add_sat(gm_product_bytes(&r.product), gm_rival_bytes(&r.rival));
     if (bytes > gm_bench_room(bench) && !asked) {
         gm_note("bench matmul: %s of %s skipped: it needs %s of device memory, %s is available",
-                gm_precision_get(precision)->name, format_shape(s, shape), gm_size_format(bytes, need),
+                gm_precision_get(precision)->name, gm_product_format(s, shape), gm_size_format(bytes, need),
                 gm_size_format(gm_bench_room(bench), room));
         return GM_OK;
     }
@@ -286,19 +287,22 @@ static int measure_grid(gm_bench *bench)
 int gm_bench_matmul(gm_bench *bench)
 {
     static const int64_t large[] = {EXAMPLE, 1024, 4096, 8192, 16384}, small[] = {EXAMPLE, 512, 1024, 2048};
+    enum { FRAME = 64, FRAMES = 10000, FEW_FRAMES = 1000 };
     const gm_job *job = bench->job;
     gm_product_shape shapes[GM_PRODUCT_SHAPES];
     int count = 0, status = GM_OK, asked = job->options->shapes != NULL;
     if (gm_grid_is_named(job->options->shapes))
         return measure_grid(bench);
     if (asked)
-        status = gm_product_parse(bench, shapes, &count);
+        status = gm_product_parse(bench, 1, shapes, &count);
     int defaults = job->ops->unified ? 4 : 5;
     if (bench->is_brief) /* the exact elements of the larger ones take long as well */
         defaults -= 2;
     for (int i = 0; !asked && i < defaults; i++) {
         int64_t n = job->ops->unified ? small[i] : large[i];
-        shapes[count++] = (gm_product_shape){n, n, n};
+        shapes[count++] = (gm_product_shape){n, n, n, 1};
     }
+    if (!asked && !job->ops->unified)
+        shapes[count++] = (gm_product_shape){FRAME, FRAME, FRAME, bench->is_brief ? FEW_FRAMES : FRAMES};
     return status ? status : measure_shapes(bench, shapes, count, asked, 0);
 }

@@ -24,34 +24,50 @@ static int64_t leaf_of(const gm_bench_product *p)
     return gm_tiling_leaf(&p->product->leaf, p->shape.m, p->shape.n, p->shape.k);
 }
 
-/* Leaves that are computed side by side, as in src/matmul/plan.c. */
+/* Rows of a matrix that has so many in each frame. */
+static int64_t in_batch(const gm_bench_product *p, int64_t rows)
+{
+    return gm_mul_sat(p->shape.batch, rows);
+}
+
+int gm_product_loops(const gm_bench_product *p)
+{
+    return p->shape.batch > 1 && !p->product->batches;
+}
+
+/* Leaves that are computed side by side, as in src/matmul/plan.c; in a batch none are. */
 static int64_t parts_of(const gm_bench_product *p)
 {
     const gm_bench *bench = p->bench;
     int64_t multiprocessors = bench->ops->unified ? 0 : bench->job->info.multiprocessors;
     int64_t leaves = gm_ceil_div(p->shape.k, leaf_of(p));
-    return p->product->leaf.few ? gm_product_parts(p->room, p->shape.n, leaves, multiprocessors) : 0;
+    return p->product->leaf.few && p->shape.batch == 1 ? gm_product_parts(p->room, p->shape.n, leaves, multiprocessors)
+                                                       : 0;
 }
 
 /* Bytes of the work space of A (0) or B (1). */
 static size_t work_bytes(const gm_bench_product *p, int which)
 {
     const gm_product_shape *s = &p->shape;
-    return gm_split_lay(&p->product->work, which ? s->n : p->room, s->k, leaf_of(p), parts_of(p)).bytes;
+    int64_t lines = which ? s->n : p->room;
+    if (!gm_product_loops(p))
+        lines = in_batch(p, lines);
+    return gm_split_lay(&p->product->work, lines, s->k, leaf_of(p), parts_of(p)).bytes;
 }
 
 int64_t gm_product_bytes(const gm_bench_product *p)
 {
     const gm_product_shape *s = &p->shape;
-    int64_t bytes = gm_add_sat(matrix_bytes(p->room, s->k, p->type), matrix_bytes(s->k, s->n, p->type));
+    int64_t rows = in_batch(p, p->room), rows_b = in_batch(p, s->k);
+    int64_t bytes = gm_add_sat(matrix_bytes(rows, s->k, p->type), matrix_bytes(rows_b, s->n, p->type));
     if (p->product->operand != p->type)
-        bytes = gm_add_sat(bytes, gm_add_sat(matrix_bytes(p->room, s->k, p->product->operand),
-                                             matrix_bytes(s->k, s->n, p->product->operand)));
+        bytes = gm_add_sat(bytes, gm_add_sat(matrix_bytes(rows, s->k, p->product->operand),
+                                             matrix_bytes(rows_b, s->n, p->product->operand)));
     if (p->product->accumulator != p->result)
-        bytes = gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->product->accumulator));
-    bytes = gm_add_sat(bytes, (int64_t)(work_bytes(p, 0) + work_bytes(p, 1)));
-    bytes = gm_add_sat(bytes, gm_mul_sat(parts_of(p), matrix_bytes(p->room, s->n, p->product->accumulator)));
-    return gm_add_sat(gm_add_sat(bytes, matrix_bytes(p->room, s->n, p->result)), 1 << 20);
+        bytes = gm_add_sat(bytes, matrix_bytes(rows, s->n, p->product->accumulator));
+    bytes = gm_add_sat(bytes, gm_add_sat((int64_t)work_bytes(p, 0), (int64_t)work_bytes(p, 1)));
+    bytes = gm_add_sat(bytes, gm_mul_sat(parts_of(p), matrix_bytes(rows, s->n, p->product->accumulator)));
+    return gm_add_sat(gm_add_sat(bytes, matrix_bytes(rows, s->n, p->result)), 1 << 20);
 }
 
 static int alloc_matrix(gm_bench_product *p, int64_t rows, int64_t cols, gm_dtype type, void **out)
@@ -62,6 +78,12 @@ static int alloc_matrix(gm_bench_product *p, int64_t rows, int64_t cols, gm_dtyp
 static int64_t ld(int64_t cols, gm_dtype type)
 {
     return gm_tiling_ld(cols, (int64_t)gm_dtype_size(type));
+}
+
+static void free_samples(gm_bench_product *p)
+{
+    for (int i = 0; i < GM_PRODUCT_SAMPLES; i++)
+        gm_bench_sample_free(&p->samples[i]);
 }
 
 void gm_product_free(gm_bench_product *p)
@@ -82,35 +104,36 @@ void gm_product_free(gm_bench_product *p)
     for (int i = 0; i < 2; i++)
         ops->free(device, p->work[i]);
     ops->free(device, p->a);
-    gm_bench_sample_free(&p->sample);
+    free_samples(p);
 }
 
 int gm_product_alloc(gm_bench_product *p)
 {
     const gm_product_shape *s = &p->shape;
     gm_dtype operand = p->product->operand, accumulator = p->product->accumulator;
+    int64_t rows = in_batch(p, p->room), rows_b = in_batch(p, s->k);
     void *count = NULL;
-    int status = alloc_matrix(p, p->room, s->k, p->type, &p->a);
+    int status = alloc_matrix(p, rows, s->k, p->type, &p->a);
     if (!status)
-        status = alloc_matrix(p, s->k, s->n, p->type, &p->b);
+        status = alloc_matrix(p, rows_b, s->n, p->type, &p->b);
     p->panel_a = p->a;
     p->panel_b = p->b;
     if (!status && operand != p->type)
-        status = alloc_matrix(p, p->room, s->k, operand, &p->panel_a);
+        status = alloc_matrix(p, rows, s->k, operand, &p->panel_a);
     if (!status && operand != p->type)
-        status = alloc_matrix(p, s->k, s->n, operand, &p->panel_b);
+        status = alloc_matrix(p, rows_b, s->n, operand, &p->panel_b);
     if (!status)
-        status = alloc_matrix(p, p->room, s->n, accumulator, &p->acc);
+        status = alloc_matrix(p, rows, s->n, accumulator, &p->acc);
     p->c = p->acc;
     if (!status && accumulator != p->result)
-        status = alloc_matrix(p, p->room, s->n, p->result, &p->c);
+        status = alloc_matrix(p, rows, s->n, p->result, &p->c);
     if (!status && p->product->wants_tiles)
         status = p->bench->ops->alloc(p->bench->device,
                                       (size_t)p->bench->job->threads * (size_t)p->product->wants_tiles *
                                           (size_t)(p->product->tile * p->product->tile) * gm_dtype_size(accumulator),
                                       &p->tiles);
     if (!status && parts_of(p))
-        status = alloc_matrix(p, parts_of(p) * p->room, s->n, accumulator, &p->parts);
+        status = alloc_matrix(p, parts_of(p) * rows, s->n, accumulator, &p->parts);
     for (int i = 0; i < 2 && !status && p->product->work.planes; i++)
         status = p->bench->ops->alloc(p->bench->device, work_bytes(p, i), &p->work[i]);
     if (!status)
@@ -159,8 +182,12 @@ static void set_calls(gm_bench_product *p)
                                         .tile_count = (int64_t)p->bench->job->threads * p->product->wants_tiles,
                                         .parts = p->parts,
                                         .part_count = parts_of(p),
-                                        .work = {p->work[0], p->work[1]}};
-    p->finish_call = (gm_finish_call){.rows = p->rows,
+                                        .work = {p->work[0], p->work[1]},
+                                        .batch = gm_product_loops(p) ? 1 : s->batch,
+                                        .next_a = p->rows * ld(s->k, operand),
+                                        .next_b = s->k * ld(s->n, operand),
+                                        .next_acc = p->rows * ld(s->n, accumulator)};
+    p->finish_call = (gm_finish_call){.rows = in_batch(p, p->rows),
                                       .cols = s->n,
                                       .acc = p->acc,
                                       .ldacc = ld(s->n, accumulator),
@@ -172,11 +199,13 @@ static void set_calls(gm_bench_product *p)
                                       .count = p->nonfinite};
 }
 
-static gm_bench_factors factors_of(const gm_bench_product *p)
+/* Those of a frame. */
+static gm_bench_factors factors_of(const gm_bench_product *p, int64_t frame)
 {
     return (gm_bench_factors){.type = p->type,
                               .kind = p->kind,
-                              .first = p->first,
+                              .first = p->first + frame * p->rows,
+                              .first_b = frame * p->shape.k,
                               .m = p->rows,
                               .n = p->shape.n,
                               .k = p->shape.k,
@@ -187,11 +216,11 @@ static gm_bench_factors factors_of(const gm_bench_product *p)
 int gm_product_fill_b(gm_bench_product *p)
 {
     const gm_product_shape *s = &p->shape;
-    const gm_bench_factors factors = factors_of(p);
+    const gm_bench_factors factors = factors_of(p, 0);
     const gm_bench_matrix b = gm_bench_factor_b(&factors);
-    int status = gm_bench_fill_rows(p->bench, p->b, &b, 0, s->k, ld(s->n, p->type));
+    int status = gm_bench_fill_rows(p->bench, p->b, &b, 0, in_batch(p, s->k), ld(s->n, p->type));
     if (!status)
-        status = unpack(p, s->k, s->n, p->b, p->panel_b);
+        status = unpack(p, in_batch(p, s->k), s->n, p->b, p->panel_b);
     return status ? status : p->bench->ops->queue_sync(p->bench->queue);
 }
 
@@ -199,35 +228,57 @@ int gm_product_fill_rows(gm_bench_product *p)
 {
     const gm_product_shape *s = &p->shape;
     set_calls(p);
-    const gm_bench_factors factors = factors_of(p);
+    const gm_bench_factors factors = factors_of(p, 0);
     const gm_bench_matrix a = gm_bench_factor_a(&factors);
-    int status = gm_bench_fill_rows(p->bench, p->a, &a, p->first, p->rows, ld(s->k, p->type));
+    int status = gm_bench_fill_rows(p->bench, p->a, &a, p->first, in_batch(p, p->rows), ld(s->k, p->type));
     if (!status)
-        status = unpack(p, p->rows, s->k, p->a, p->panel_a);
+        status = unpack(p, in_batch(p, p->rows), s->k, p->a, p->panel_a);
     return status ? status : p->bench->ops->queue_sync(p->bench->queue);
+}
+
+/* The frame of a sample: the samples are as far apart as they can be. */
+static int64_t frame_of(const gm_bench_product *p, int sample)
+{
+    return p->sample_count > 1 ? sample * (p->shape.batch - 1) / (p->sample_count - 1) : 0;
 }
 
 int gm_product_sample(gm_bench_product *p, int whole)
 {
-    const gm_bench_factors factors = factors_of(p);
-    gm_bench_sample_free(&p->sample);
-    return gm_bench_sample_make(p->bench, &factors, whole, &p->sample);
+    int status = GM_OK;
+    free_samples(p);
+    p->sample_count = (int)gm_min(p->shape.batch, GM_PRODUCT_SAMPLES);
+    for (int i = 0; i < p->sample_count && !status; i++) {
+        const gm_bench_factors factors = factors_of(p, frame_of(p, i));
+        status = gm_bench_sample_make(p->bench, &factors, whole, &p->samples[i]);
+    }
+    return status;
 }
 
 int gm_product_sample_rows(gm_bench_product *p)
 {
-    const gm_bench_factors factors = factors_of(p);
-    gm_bench_sample_free(&p->sample);
-    return p->result == GM_DTYPE_F64
-               ? gm_bench_sample_make(p->bench, &factors, 0, &p->sample)
-               : gm_bench_sample_rows(p->bench, &factors, p->b, ld(p->shape.n, p->type), &p->sample);
+    const gm_bench_factors factors = factors_of(p, 0);
+    if (p->result == GM_DTYPE_F64 || p->shape.batch > 1)
+        return gm_product_sample(p, 0);
+    free_samples(p);
+    p->sample_count = 1;
+    return gm_bench_sample_rows(p->bench, &factors, p->b, ld(p->shape.n, p->type), &p->samples[0]);
 }
 
 /* --- Results --- */
 
 int gm_product_run(const gm_bench_product *p, gm_queue *queue)
 {
-    int status = p->product->run(queue, &p->product_call);
+    const gm_product_call *first = &p->product_call;
+    int64_t operand = (int64_t)gm_dtype_size(p->product->operand);
+    int64_t accumulator = (int64_t)gm_dtype_size(p->product->accumulator);
+    int status = GM_OK;
+    for (int64_t f = 0; f < p->shape.batch && !status; f += first->batch) {
+        gm_product_call call = *first;
+        call.a = (const char *)first->a + f * first->next_a * operand;
+        call.b = (const char *)first->b + f * first->next_b * operand;
+        call.acc = (char *)first->acc + f * first->next_acc * accumulator;
+        status = p->product->run(queue, &call);
+    }
     return status || p->c == p->acc ? status : p->bench->ops->finish(queue, &p->finish_call);
 }
 
@@ -239,7 +290,7 @@ int64_t gm_product_ldc(const gm_bench_product *p)
 int gm_product_prepare(gm_bench_product *p)
 {
     int status = gm_product_run(p, p->bench->queue);
-    p->product_call.ready[0] = p->product_call.ready[1] = !status;
+    p->product_call.ready[0] = p->product_call.ready[1] = !status && !gm_product_loops(p);
     return status;
 }
 
@@ -274,22 +325,25 @@ int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_que
                      double bound, const char *what, double *max_error, double *mean_error)
 {
     const gm_bench *bench = p->bench;
-    int64_t size = (int64_t)gm_dtype_size(p->result);
-    int status = bench->ops->zero(bench->queue, p->c, (size_t)(p->rows * ldc * size));
+    int64_t frame = p->rows * ldc * (int64_t)gm_dtype_size(p->result);
+    char shape[GM_BENCH_TEXT];
+    int status = bench->ops->zero(bench->queue, p->c, (size_t)in_batch(p, frame));
     if (!status)
         status = run(context, bench->queue);
-    if (!status)
-        status = gm_bench_sample_compare(p->bench, &p->sample, p->c, p->result, ldc, max_error, mean_error);
+    *max_error = *mean_error = 0;
+    for (int i = 0; i < p->sample_count && !status; i++) {
+        double most = 0, mean = 0;
+        status = gm_bench_sample_compare(p->bench, &p->samples[i], (const char *)p->c + frame_of(p, i) * frame,
+                                         p->result, ldc, &most, &mean);
+        *max_error = fmax(*max_error, most);
+        *mean_error += mean / p->sample_count;
+    }
     if (!status && !(*max_error <= bound))
-        status = gm_fail(GM_ECHECK,
-                         "bench %s: %s: %" PRId64 " x %" PRId64 " x %" PRId64
-                         ": %s data: the relative error %.2e exceeds the rounding bound %.2e",
-                         bench->test, what, p->shape.m, p->shape.n, p->shape.k, gm_bench_kind_name(p->kind), *max_error,
-                         bound);
+        status = gm_fail(
+            GM_ECHECK, "bench %s: %s: %s: %s data: the relative error %.2e exceeds the rounding bound %.2e",
+            bench->test, what, gm_product_format(&p->shape, shape), gm_bench_kind_name(p->kind), *max_error, bound);
     return status;
 }
-
-/* --- Shapes --- */
 
 int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *p)
 {
@@ -311,28 +365,4 @@ int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision
                             .key_a = gm_random_key(1, 0),
                             .key_b = gm_random_key(1, 1)};
     return p->product != NULL;
-}
-
-int gm_product_parse(const gm_bench *bench, gm_product_shape shapes[GM_PRODUCT_SHAPES], int *count)
-{
-    const char *text = bench->job->options->shapes;
-    int good = 1;
-    *count = 0;
-    for (const char *at = text; at && good; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char word[80], *next = word;
-        int64_t side[3];
-        int sides = 0;
-        good = strcspn(at, ",") < sizeof word && *count < GM_PRODUCT_SHAPES;
-        snprintf(word, sizeof word, "%.*s", (int)gm_min((int64_t)strcspn(at, ","), sizeof word - 1), at);
-        for (char *one; good && (one = strsep(&next, "x"));)
-            good = sides < 3 && !gm_integer_parse(one, 1, INT32_MAX, &side[sides++]);
-        if (good && sides == 1)
-            side[1] = side[2] = side[0];
-        good = good && sides != 2;
-        if (good)
-            shapes[(*count)++] = (gm_product_shape){side[0], side[1], side[2]};
-    }
-    return good ? GM_OK
-                : gm_fail(GM_EUSAGE, "--shapes '%s': bench %s expected up to %d shapes N or MxNxK, separated by commas",
-                          text, bench->test, GM_PRODUCT_SHAPES);
 }

@@ -6,13 +6,15 @@
 #include "kernels/matmul/calls.h"
 #include "src/bench/bench.h"
 
-enum { GM_PRODUCT_SHAPES = 16 };
+enum { GM_PRODUCT_SHAPES = 16, GM_PRODUCT_SAMPLES = 4 };
 
 typedef struct gm_product_shape {
     int64_t m, n, k;
+    int64_t batch; /* products of that shape, one frame each; 1: no batch */
 } gm_product_shape;
 
-/* Some rows of a product of a shape and a precision, C = A B: rows [first, first + rows) of A and C, all of B. */
+/* Some rows of a product of a shape and a precision, C = A B: rows [first, first + rows) of A and C, all of B. Or a
+ * batch, of whole products: each matrix then has the frames of all of them below each other. */
 typedef struct gm_bench_product {
     gm_bench *bench;
     gm_product_shape shape; /* of the whole product, which decides leaves and tiles */
@@ -22,21 +24,26 @@ typedef struct gm_bench_product {
     gm_dtype type, result;   /* of the data, of C */
     gm_bench_kind kind;      /* of the data */
     int64_t room;            /* rows that there is memory for */
-    void *a, *b;             /* data: [room][lda], [k][ldb] */
+    void *a, *b;             /* data: [batch][room][lda], [batch][k][ldb] */
     void *tiles;             /* one per thread, for a product that needs them */
     void *parts;             /* of leaves side by side */
-    void *work[2];           /* of A and B, for a product that has work space */
+    void *work[2];           /* of A and B, for a product that has work space: of all frames, or of one of a loop */
     void *panel_a, *panel_b; /* the data in the type of the operands; a, b if the types are the same */
-    void *acc, *c;           /* [room][n]; the same if they have the same type */
+    void *acc, *c;           /* [batch][room][n]; the same if they have the same type */
     gm_nonfinite *nonfinite;
-    gm_product_call product_call;
+    gm_product_call product_call; /* of all frames, or of the first one of a loop */
     gm_finish_call finish_call;
     uint64_t key_a, key_b;
-    gm_bench_sample sample; /* of these rows of C */
+    gm_bench_sample samples[GM_PRODUCT_SAMPLES]; /* of these rows of C; of a batch: of some frames */
+    int sample_count;
 } gm_bench_product;
 
-/* The shapes of --shapes: a list, separated by commas, of "1024" or "512x256x4096" (m, n, k). GM_EUSAGE. */
-int gm_product_parse(const gm_bench *bench, gm_product_shape shapes[GM_PRODUCT_SHAPES], int *count);
+/* The shapes of --shapes: a list, separated by commas, of "1024", "512x256x4096" (m, n, k) or, if the test measures
+ * batches, "100x64x32x16" (batch, m, n, k). GM_EUSAGE. */
+int gm_product_parse(const gm_bench *bench, int batches, gm_product_shape shapes[GM_PRODUCT_SHAPES], int *count);
+
+/* A shape as it is written there. Returns text. */
+char *gm_product_format(const gm_product_shape *shape, char text[GM_BENCH_TEXT]);
 
 /* The shapes of --shapes grid, of the sides that the text names ("grid:64:127:512") or else of these: all pairs of m
  * and n, each with one k. Each pair of m and k, and of n and k, comes once as well, and all cubes. GM_EUSAGE. */
@@ -61,16 +68,22 @@ void gm_product_free(gm_bench_product *product);
 int gm_product_fill_b(gm_bench_product *product);
 int gm_product_fill_rows(gm_bench_product *product);
 
-/* Computes the sample that the result is compared with: of a small product, if whole, of all its elements. */
+/* Is the batch multiplied frame by frame, as the operation matmul does where a product takes no batch? */
+int gm_product_loops(const gm_bench_product *product);
+
+/* Computes the samples that the result is compared with: of a small product, if whole, of all its elements; of a batch,
+ * of the first frame, the last one and some between. */
 int gm_product_sample(gm_bench_product *product, int whole);
 
-/* Likewise whole rows, from B on the device; of a product in float64 a sample that is more accurate than that. */
+/* Likewise whole rows, from B on the device; of a batch, and of a product in float64, which is as accurate as these, a
+ * sample of elements. */
 int gm_product_sample_rows(gm_bench_product *product);
 
 /* Puts the product into a queue. */
 int gm_product_run(const gm_bench_product *product, gm_queue *queue);
 
-/* Runs it once: its work space is ready then, and the runs that follow on the same data do not make it again. */
+/* Runs it once: its work space is ready then, and the runs that follow on the same data do not split the panels again.
+ * But the frames of a loop share one work space, and each of them splits its panels: that is in the time of a loop. */
 int gm_product_prepare(gm_bench_product *product);
 
 /* Errors of the C that run(context, queue) makes from zeros, in rows of ldc elements, beside the sample. what: of the

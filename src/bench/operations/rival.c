@@ -37,10 +37,11 @@ gm_bench_rival gm_rival_make(const gm_bench_product *p)
     return r;
 }
 
-/* Bytes of operands of so many rows and the columns of B, or of A. */
+/* Bytes of operands of so many rows in each frame and the columns of B, or of A. */
 static int64_t operand_bytes(const gm_bench_rival *r, int64_t rows, int64_t cols)
 {
-    return gm_mul_sat(gm_mul_sat(rows, ld(r->product, cols)), (int64_t)r->kind->operand_bytes);
+    int64_t elements = gm_mul_sat(rows, ld(r->product, cols));
+    return gm_mul_sat(gm_mul_sat(elements, r->product->shape.batch), (int64_t)r->kind->operand_bytes);
 }
 
 int64_t gm_rival_bytes(const gm_bench_rival *r)
@@ -92,8 +93,12 @@ void gm_rival_free(gm_bench_rival *r)
 static int round_operand(const gm_bench_rival *r, const void *src, int64_t rows, int64_t cols, void *dst)
 {
     const gm_bench_product *p = r->product;
-    const gm_rival_round_call call = {
-        .precision = r->kind->precision, .rows = rows, .cols = cols, .ld = ld(p, cols), .src = src, .dst = dst};
+    const gm_rival_round_call call = {.precision = r->kind->precision,
+                                      .rows = p->shape.batch * rows,
+                                      .cols = cols,
+                                      .ld = ld(p, cols),
+                                      .src = src,
+                                      .dst = dst};
     return p->bench->measure->rival_round(p->bench->queue, &call);
 }
 
@@ -103,8 +108,8 @@ static int transpose_b(const gm_bench_rival *r)
     const gm_bench_product *p = r->product;
     const gm_device_ops *ops = p->bench->ops;
     int64_t bytes = (int64_t)r->kind->operand_bytes, n = ld(p, p->shape.n);
-    size_t row = (size_t)(n * bytes);
-    const gm_transpose_call call = {.outer = 1,
+    size_t row = (size_t)(n * bytes), width = (size_t)(p->shape.n * bytes);
+    const gm_transpose_call call = {.outer = p->shape.batch,
                                     .first = padded_k(p),
                                     .middle = 1,
                                     .second = n,
@@ -112,9 +117,10 @@ static int transpose_b(const gm_bench_rival *r)
                                     .bytes = bytes,
                                     .src = r->padded,
                                     .dst = r->turned};
-    int status = ops->zero(p->bench->queue, r->padded, (size_t)padded_k(p) * row);
-    if (!status)
-        status = ops->copy_within(p->bench->queue, r->padded, row, r->b, row, (size_t)(p->shape.n * bytes), p->shape.k);
+    int status = ops->zero(p->bench->queue, r->padded, (size_t)operand_bytes(r, padded_k(p), p->shape.n));
+    for (int64_t f = 0; f < p->shape.batch && !status; f++)
+        status = ops->copy_within(p->bench->queue, (char *)r->padded + (size_t)(f * padded_k(p)) * row, row,
+                                  (const char *)r->b + (size_t)(f * p->shape.k) * row, row, width, p->shape.k);
     return status ? status : ops->transpose(p->bench->queue, &call);
 }
 
@@ -152,7 +158,11 @@ int gm_rival_find_calls(gm_bench_rival *r)
                              .b = turned ? r->turned : r->b,
                              .ldb = turned ? padded_k(p) : ld(p, p->shape.n),
                              .c = p->c,
-                             .ldc = gm_product_ldc(p)};
+                             .ldc = gm_product_ldc(p),
+                             .batch = p->shape.batch,
+                             .next_a = p->rows * ld(p, p->shape.k),
+                             .next_b = turned ? ld(p, p->shape.n) * padded_k(p) : p->shape.k * ld(p, p->shape.n),
+                             .next_c = p->rows * gm_product_ldc(p)};
         status = p->bench->measure->rival_product(p->bench->queue, &call, &refused);
         if (!status)
             status = p->bench->ops->queue_sync(p->bench->queue);

@@ -10,9 +10,9 @@ typedef struct gm_bench_rival {
     const gm_bench_product *product;
     const gm_rival_product *kind;
     const char *name; /* of the library and its version */
-    void *a, *b;      /* [rows][lda], [k][ldb]; those of the product if they are not rounded */
-    void *turned;     /* [ldb][k in multiples of GM_RIVAL_ALIGN]: B transposed, or NULL */
-    void *padded;     /* [k in such multiples][ldb], where B is transposed from */
+    void *a, *b;      /* [batch][rows][lda], [batch][k][ldb]; those of the product if they are not rounded */
+    void *turned;     /* [batch][ldb][k in multiples of GM_RIVAL_ALIGN]: B transposed, or NULL */
+    void *padded;     /* [batch][k in such multiples][ldb], where B is transposed from */
     gm_gemm_call calls[GM_RIVAL_CALLS];
     int count; /* of calls: 0: there is no library, or none of its calls supports the shape */
 } gm_bench_rival;

@@ -1,6 +1,6 @@
 /* bench matmul on a device with copies, whose products have shorter operands: precisions that the device has appear by
  * themselves, the library's operands are rounded and transposed as it wants them, and errors are those of the kind of
- * data. Kinds of data, grids of shapes, and means of ratios. */
+ * data. Batches, and means of ratios. */
 #include "base/log.h"
 #include "kernels/host.h"
 #include "kernels/matmul/calls.h"
@@ -17,37 +17,11 @@
 
 enum { BITS_OF_BF16 = 16 };
 
-/* --- Shapes --- */
-
-static void test_grid(void)
-{
-    static const int64_t sides[] = {64, 127, 512, 1000, 4096, 8191, 16384};
-    static const char *const bad[] = {"grid:", "grid:64:127", "grid:0", "grid:1:2:x", "grid:1:2:3:", "grid:9999999999"};
-    gm_product_shape shapes[GM_GRID_SHAPES];
-    int count, cubes = 0, again = 0, refused = 0;
-    tap_ok(gm_grid_parse("grid", sides, 7, shapes, &count) == GM_OK && count == 49, "a grid of seven sides: 49 shapes");
-    for (int i = 0; i < count; i++) {
-        const gm_product_shape *a = &shapes[i];
-        cubes += a->m == a->n && a->n == a->k;
-        for (int j = 0; j < i; j++) {
-            const gm_product_shape *b = &shapes[j];
-            again += (a->m == b->m && a->n == b->n) || (a->m == b->m && a->k == b->k) || (a->n == b->n && a->k == b->k);
-        }
-    }
-    tap_ok(cubes == 7 && again == 0, "all cubes, and each pair of sides once: %d, %d", cubes, again);
-    tap_ok(gm_grid_parse("grid:8:16:24", sides, 7, shapes, &count) == GM_OK && count == 9 && shapes[0].k == 8 &&
-               shapes[1].n == 16 && shapes[1].k == 24,
-           "sides of the user's");
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        refused += gm_grid_parse(bad[i], sides, 7, shapes, &count) == GM_EUSAGE;
-    tap_ok(refused == 6 && !gm_grid_is_named("gridded") && !gm_grid_is_named(NULL) && gm_grid_is_named("grid:"),
-           "lists that are none are refused");
-    gm_error_clear();
-}
+/* --- Bounds --- */
 
 static void test_bound(void)
 {
-    const gm_bench_product p = {.shape = {100, 100, 1000}, .result = GM_DTYPE_F32};
+    const gm_bench_product p = {.shape = {100, 100, 1000, 1}, .result = GM_DTYPE_F32};
     const double u = 0x1p-24, tf32 = gm_product_bound(&p, GM_PRECISION_TF32, 0);
     tap_ok(gm_product_bound(&p, GM_PRECISION_FP32, 1) == 1002 * u &&
                gm_product_bound(&p, GM_PRECISION_EXACT, 0) == 1001 * 0x1p-53 + u,
@@ -57,49 +31,6 @@ static void test_bound(void)
     tap_ok(gm_product_rounds(GM_PRECISION_BF16) && !gm_product_rounds(GM_PRECISION_EXACT) &&
                !gm_product_rounds(GM_PRECISION_INT8),
            "precisions that round the data");
-}
-
-/* --- Data --- */
-
-static void test_kinds(void)
-{
-    enum { ROWS = 40, COLS = 500 };
-    static float values[ROWS][COLS];
-    double least[GM_BENCH_KINDS], most[GM_BENCH_KINDS], column[COLS];
-    int far = 0, same = 1;
-    for (int kind = 0; kind < GM_BENCH_KINDS; kind++) {
-        const gm_bench_matrix m = {
-            .type = GM_DTYPE_F32, .kind = (gm_bench_kind)kind, .cols = COLS, .key = 5, .by_columns = 1};
-        least[kind] = INFINITY;
-        most[kind] = -INFINITY;
-        memset(column, 0, sizeof column);
-        for (int i = 0; i < ROWS; i++) {
-            float one;
-            gm_bench_elements(&m, i, 0, COLS, values[i]);
-            gm_bench_elements(&m, i, COLS / 3, 1, &one);
-            same &= one == values[i][COLS / 3];
-            for (int j = 0; j < COLS; j++) {
-                least[kind] = fmin(least[kind], values[i][j]);
-                most[kind] = fmax(most[kind], values[i][j]);
-                column[j] = fmax(column[j], fabs((double)values[i][j]));
-                far += kind == GM_BENCH_HUGE && fabs((double)values[i][j]) > 1;
-            }
-        }
-        for (int j = 0; j < COLS && kind == GM_BENCH_SCALED; j++) /* the largest of 40 is near the scale */
-            same &= fabs((double)values[0][j]) <= column[j] && column[j] > 0x1p-53 && column[j] <= 0x1p50;
-    }
-    tap_ok(same, "an element does not depend on where a call begins");
-    tap_ok(least[GM_BENCH_UNIFORM] >= 0 && most[GM_BENCH_UNIFORM] < 1 && least[GM_BENCH_CENTRED] < -0.99 &&
-               most[GM_BENCH_CENTRED] > 0.99 && most[GM_BENCH_CENTRED] < 1 && most[GM_BENCH_NORMAL] > 2 &&
-               most[GM_BENCH_NORMAL] < 7,
-           "uniform, centred, normal");
-    tap_ok(most[GM_BENCH_SCALED] > 1e14 && most[GM_BENCH_SCALED] < 0x1p50, "scaled up to %g", most[GM_BENCH_SCALED]);
-    tap_ok(far > ROWS / 2 && far <= ROWS && fmax(most[GM_BENCH_HUGE], -least[GM_BENCH_HUGE]) > 0x1p14,
-           "a huge entry in a row: %d in %d rows", far, ROWS);
-    tap_ok(gm_bench_kind_applies(GM_BENCH_NORMAL, GM_DTYPE_I8) &&
-               !gm_bench_kind_applies(GM_BENCH_SCALED, GM_DTYPE_I8) &&
-               gm_bench_kind_applies(GM_BENCH_HUGE, GM_DTYPE_F64),
-           "kinds of integers and of floats");
 }
 
 /* --- Ratios --- */
@@ -157,12 +88,28 @@ static float float_of(uint16_t bf16)
     return value;
 }
 
-static int is_wrong; /* the library's products: one element */
-static int turned, calls;
+static int is_wrong; /* the library's products: a row, of the last frame */
+static int turned, calls, batches;
+static int ready_bf16, unready_bf16, ready_int8; /* calls of ours */
 
+/* Splits the panels, as far as they are not. */
+static void split(const gm_product_call *c)
+{
+    const gm_split_kind kind = {.element = 2, .planes = 1};
+    for (int i = 0; i < 2; i++)
+        if (!c->ready[i])
+            memset(c->work[i], 1, gm_split_lay(&kind, c->batch * (i == 0 ? c->m : c->n), c->k, c->leaf, 0).bytes);
+}
+
+/* Takes no batch. */
 static int product_bf16(gm_queue *queue, const gm_product_call *c)
 {
     (void)queue;
+    if (c->batch != 1)
+        return gm_fail(GM_EINTERNAL, "a batch of %lld", (long long)c->batch);
+    unready_bf16 += !c->ready[0] && !c->ready[1];
+    ready_bf16 += c->ready[0] || c->ready[1];
+    split(c);
     for (int64_t i = 0; i < c->m; i++)
         for (int64_t j = 0; j < c->n; j++) {
             float sum = 0;
@@ -177,13 +124,16 @@ static int product_bf16(gm_queue *queue, const gm_product_call *c)
 static int product_int8(gm_queue *queue, const gm_product_call *c)
 {
     (void)queue;
-    for (int64_t i = 0; i < c->m; i++)
-        for (int64_t j = 0; j < c->n; j++) {
-            int32_t sum = 0;
-            for (int64_t l = 0; l < c->k; l++)
-                sum += ((const int8_t *)c->a)[i * c->lda + l] * ((const int8_t *)c->b)[l * c->ldb + j];
-            ((int32_t *)c->acc)[i * c->ldacc + j] = sum;
-        }
+    ready_int8 += c->ready[0] && c->ready[1];
+    split(c);
+    for (int64_t at = 0; at < c->batch * c->m * c->n; at++) {
+        int64_t f = at / (c->m * c->n), i = at / c->n % c->m, j = at % c->n;
+        const int8_t *a = (const int8_t *)c->a + f * c->next_a, *b = (const int8_t *)c->b + f * c->next_b;
+        int32_t sum = 0;
+        for (int64_t l = 0; l < c->k; l++)
+            sum += a[i * c->lda + l] * b[l * c->ldb + j];
+        ((int32_t *)c->acc)[f * c->next_acc + i * c->ldacc + j] = sum;
+    }
     return GM_OK;
 }
 
@@ -194,6 +144,7 @@ static const gm_product *list_products(gm_device *device, int index)
                                        .accumulator = GM_DTYPE_F32,
                                        .tile = 64,
                                        .leaf.least = 128,
+                                       .work = {.element = 2, .planes = 1},
                                        .kernel = "made-bf16",
                                        .run = product_bf16},
                                       {.precision = GM_PRECISION_INT8,
@@ -201,6 +152,8 @@ static const gm_product *list_products(gm_device *device, int index)
                                        .accumulator = GM_DTYPE_I32,
                                        .tile = 64,
                                        .leaf.least = 128,
+                                       .work = {.element = 2, .planes = 1},
+                                       .batches = 1,
                                        .kernel = "made-int8",
                                        .run = product_int8}};
     enum { MADE = sizeof made / sizeof made[0] };
@@ -245,18 +198,19 @@ static int rival_product(gm_queue *queue, const gm_gemm_call *c, int *refused)
     if (c->precision == GM_PRECISION_INT8 && c->k % 4 != 0)
         return gm_fail(GM_EINTERNAL, "a k of %lld", (long long)c->k);
     calls++;
+    batches += c->batch > 1;
     turned += c->transpose_b && c->lda % 4 == 0 && c->ldb % 4 == 0;
-    for (int64_t i = 0; i < c->m; i++)
-        for (int64_t j = 0; j < c->n; j++) {
-            double sum = is_wrong && i == 0;
-            for (int64_t l = 0; l < c->k; l++)
-                sum += operand(c, c->a, i * c->lda + l) *
-                       operand(c, c->b, c->transpose_b ? j * c->ldb + l : l * c->ldb + j);
-            if (c->precision == GM_PRECISION_INT8)
-                ((int32_t *)c->c)[i * c->ldc + j] = (int32_t)sum;
-            else
-                ((float *)c->c)[i * c->ldc + j] = (float)sum;
-        }
+    for (int64_t at = 0; at < c->batch * c->m * c->n; at++) {
+        int64_t f = at / (c->m * c->n), i = at / c->n % c->m, j = at % c->n;
+        int64_t a = f * c->next_a + i * c->lda, b = f * c->next_b, to = f * c->next_c + i * c->ldc + j;
+        double sum = is_wrong && i == 0 && f == c->batch - 1;
+        for (int64_t l = 0; l < c->k; l++)
+            sum += operand(c, c->a, a + l) * operand(c, c->b, b + (c->transpose_b ? j * c->ldb + l : l * c->ldb + j));
+        if (c->precision == GM_PRECISION_INT8)
+            ((int32_t *)c->c)[to] = (int32_t)sum;
+        else
+            ((float *)c->c)[to] = (float)sum;
+    }
     return GM_OK;
 }
 
@@ -272,6 +226,35 @@ static void plant(gm_job *job)
     ops = *job->ops;
     ops.unified = 0;
     ops.product = list_products;
+    ops.measure = &measure;
+    job->ops = &ops;
+}
+
+static int hold(gm_queue *queue)
+{
+    (void)queue;
+    return GM_OK;
+}
+
+static int release(gm_queue *queue, int *held)
+{
+    (void)queue;
+    *held = 1;
+    return GM_OK;
+}
+
+/* Likewise with queues that can be held, and warm data only. */
+static void plant_holding(gm_job *job)
+{
+    static gm_device_ops ops;
+    static gm_measure_ops measure;
+    plant(job);
+    measure = *job->ops->measure;
+    measure.hold = hold;
+    measure.release = release;
+    measure.flush = NULL;
+    ops = *job->ops;
+    ops.unified = 1;
     ops.measure = &measure;
     job->ops = &ops;
 }
@@ -334,6 +317,48 @@ static void test_products(const gm_ranks *ranks)
     gm_error_get(&error);
     tap_ok(status == GM_ECHECK && strstr(error.text, "bf16") && strstr(error.text, "relative error"),
            "a wrong row of the library is found: %s", error.text);
+    is_wrong = 0;
+}
+
+/* Rows of ours and of the library for each precision. bf16 goes frame by frame, which no held queue could take. */
+static void test_batch(const gm_ranks *ranks)
+{
+    const char *const line = "bench matmul --shapes 6x19x33x5 --device cpu --threads 1 -q --json r.json --force";
+    gm_error error;
+    int good = 1, ours = 0;
+    size_t i;
+    json_t *row;
+    ready_bf16 = unready_bf16 = ready_int8 = batches = calls = 0;
+    int status = command_run_all(ranks, plant_holding, line);
+    gm_error_get(&error);
+    json_t *root = json_load_file("r.json", 0, NULL), *rows = json_object_get(root, "rows");
+    tap_ok(status == GM_OK && json_array_size(rows) == 2 * 7, "a batch in seven precisions: %s", error.text);
+    json_array_foreach (rows, i, row) {
+        const char *variant = json_string_value(json_object_get(row, "variant"));
+        double work = json_number_value(json_object_get(row, "rate")) * 1e12 *
+                      json_number_value(json_object_get(row, "median_s"));
+        int is_ours = gm_precision_find(variant) < GM_PRECISIONS, is_loop = strstr(variant, "bf16") != NULL;
+        ours += is_ours;
+        good &= fabs(work / (2.0 * 6 * 19 * 33 * 5) - 1) < 1e-9;
+        good &= strcmp(json_string_value(json_object_get(row, "shape")), "6x19x33x5") == 0;
+        good &= strcmp(json_string_value(json_object_get(row, "panel")), "batch") == 0;
+        good &= json_is_true(json_object_get(row, "held")) == !is_loop;
+        good &= (json_number_value(json_object_get(row, "ratio_rival")) > 0) == is_ours;
+        good &= json_object_size(json_object_get(row, "errors")) >= 2;
+        good &= json_number_value(json_object_get(row, "max_error")) <= (strstr(variant, "fp64") ? 1e-15 : 0x1p-6);
+    }
+    tap_ok(good && ours == 7, "their rates, errors and ratios; loops are not held: %d", ours);
+    tap_ok(ready_bf16 == 0 && unready_bf16 % 6 == 0 && ready_int8 > 0,
+           "panels are split before the times of a batch, and in those of a loop: %d, %d, %d", ready_bf16, unready_bf16,
+           ready_int8);
+    tap_ok(batches == calls && calls > 0, "the library has one call for a batch: %d of %d", batches, calls);
+    json_decref(root);
+    is_wrong = 1;
+    status = command_run_all(ranks, plant_holding, line);
+    gm_error_get(&error);
+    tap_ok(status == GM_ECHECK && strstr(error.text, "bf16: 6x19x33x5") && strstr(error.text, "relative error"),
+           "a wrong row of the last frame is found: %s", error.text);
+    is_wrong = 0;
 }
 
 int main(void)
@@ -345,11 +370,10 @@ int main(void)
     gm_log_setup(1, GM_QUIET);
     if (!mkdtemp(folder) || chdir(folder))
         return 1;
-    test_grid();
     test_bound();
-    test_kinds();
     test_ratios();
     test_products(&ranks);
+    test_batch(&ranks);
     if (unlink("r.json") || rmdir(folder))
         tap_ok(0, "%s holds other files", folder);
     int code = tap_done();
