@@ -1,4 +1,4 @@
-/* launch_cuda.cuh - the arithmetic of launches. */
+/* launch_cuda.cuh - launches: their arithmetic, and those that begin before the kernel ahead of them has ended. */
 #ifndef GM_KERNELS_MATMUL_LAUNCH_CUDA_CUH
 #define GM_KERNELS_MATMUL_LAUNCH_CUDA_CUH
 
@@ -16,6 +16,39 @@ static inline cudaError_t multiprocessors_of(int *count)
     int device;
     cudaError_t error = cudaGetDevice(&device);
     return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device) : error;
+}
+
+/* A launch of a kernel that calls wait_for_kernel_ahead() first: from compute capability 9.0 on its blocks may start
+ * while the last ones of the kernel ahead are at work, which saves a good part of the start. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+static inline cudaError_t launch_early(void (*kernel)(PARAMETERS...), dim3 blocks, dim3 threads, int shared,
+                                       cudaStream_t stream, const ARGUMENTS &...arguments)
+{
+    int device, major;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (error != cudaSuccess)
+        return error;
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = (size_t)shared;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = major >= 9;
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/* All that kernels ahead have written is there afterwards. The next launch may start early. */
+static __device__ __forceinline__ void wait_for_kernel_ahead(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 #endif

@@ -254,6 +254,7 @@ static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOC
     int warp = (int)threadIdx.x / 32;
     int64_t row, col;
 
+    wait_for_kernel_ahead();
     if (!are_there(&units))
         return;
     units = units_at(units, blockIdx.y);
@@ -325,6 +326,6 @@ int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, int64_
         leaves.acc = call->acc;
         leaves.accumulate = call->accumulate || first > 0;
     }
-    kernel<<<dim3((unsigned)tiles, (unsigned)count), units_shape::THREADS, shared, stream>>>(leaves, *units);
-    return cudaGetLastError();
+    return launch_early(kernel, dim3((unsigned)tiles, (unsigned)count), units_shape::THREADS, shared, stream, leaves,
+                        *units);
 }

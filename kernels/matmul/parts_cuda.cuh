@@ -29,6 +29,7 @@ static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
     add_parts(int64_t m, int64_t n, ACC *c, const ACC *parts, int64_t ld, int count, int accumulate)
 {
     int64_t col = (int64_t)blockIdx.x * PARTS_COLS + threadIdx.x, next = m * ld;
+    wait_for_kernel_ahead();
     if (col >= n)
         return;
     for (int64_t row = (int64_t)blockIdx.y * PARTS_ROWS + threadIdx.y; row < m;
@@ -57,9 +58,8 @@ static cudaError_t fold_parts(cudaStream_t stream, const gm_product_call *call, 
 {
     int64_t down = divide_up(call->m, PARTS_ROWS);
     dim3 blocks((unsigned)divide_up(call->n, PARTS_COLS), (unsigned)(down < PARTS_GRID ? down : PARTS_GRID));
-    add_parts<ACC><<<blocks, dim3(PARTS_COLS, PARTS_ROWS), 0, stream>>>(
-        call->m, call->n, (ACC *)call->acc, (const ACC *)call->parts, call->ldacc, (int)count, accumulate);
-    return cudaGetLastError();
+    return launch_early(add_parts<ACC>, blocks, dim3(PARTS_COLS, PARTS_ROWS), 0, stream, call->m, call->n,
+                        (ACC *)call->acc, (const ACC *)call->parts, call->ldacc, (int)count, accumulate);
 }
 
 #endif

@@ -107,9 +107,9 @@ struct leaf_launch {
         cudaError_t error = blocks_of<shape>((const void *)multiply_leaf<shape>, leaf, multiprocessors, &blocks);
         if (error == cudaSuccess)
             error = work_for<shape>(panels, leaf, &work);
-        if (error == cudaSuccess)
-            multiply_leaf<shape><<<blocks, HOPPER_THREADS, HOPPER_SHARED, stream>>>(work);
-        return error == cudaSuccess ? cudaGetLastError() : error;
+        return error != cudaSuccess
+                   ? error
+                   : launch_early(multiply_leaf<shape>, blocks, HOPPER_THREADS, HOPPER_SHARED, stream, work);
     }
 };
 
@@ -131,9 +131,9 @@ struct schemes_launch {
             error = work_for<f16>(panels[0], &leaf[0], &first);
         if (error == cudaSuccess)
             error = work_for<bf16>(panels[1], &leaf[1], &second);
-        if (error == cudaSuccess)
-            multiply_schemes<f16, bf16><<<blocks, HOPPER_THREADS, HOPPER_SHARED, stream>>>(first, second);
-        return error == cudaSuccess ? cudaGetLastError() : error;
+        return error != cudaSuccess ? error
+                                    : launch_early(multiply_schemes<f16, bf16>, blocks, HOPPER_THREADS, HOPPER_SHARED,
+                                                   stream, first, second);
     }
 };
 

@@ -16,6 +16,7 @@
 #ifndef GM_KERNELS_MATMUL_TENSOR_HOPPER_CUDA_CUH
 #define GM_KERNELS_MATMUL_TENSOR_HOPPER_CUDA_CUH
 
+#include "kernels/matmul/launch_cuda.cuh"
 #include "kernels/matmul/tensor/leaf_cuda.cuh"
 #include "kernels/matmul/tensor/wgmma_cuda.cuh"
 
@@ -345,17 +346,19 @@ struct hopper_pass {
     __device__ __forceinline__ void begin(void) const
     {
         units_of units = units_in<SHAPE::PLANES>(*p);
-        bool any = are_there(&units);
-        if (threadIdx.x % 32)
-            return;
-        prefetch_map(&maps[0]);
-        prefetch_map(&maps[1]);
-        for (int i = 0; i < SHAPE::SLOTS; i++) {
-            barrier_init(barriers() + i, 1);
-            barrier_init(barriers() + SHAPE::SLOTS + i, SHAPE::BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
+        if (threadIdx.x % 32 == 0) {
+            prefetch_map(&maps[0]);
+            prefetch_map(&maps[1]);
+            for (int i = 0; i < SHAPE::SLOTS; i++) {
+                barrier_init(barriers() + i, 1);
+                barrier_init(barriers() + SHAPE::SLOTS + i, SHAPE::BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
+            }
+            barrier_init_fence();
         }
-        barrier_init_fence();
-        *found() = !any ? HOPPER_NONE : units.a != NULL ? HOPPER_SOME : HOPPER_ALL;
+        wait_for_kernel_ahead();
+        bool any = are_there(&units);
+        if (threadIdx.x % 32 == 0)
+            *found() = !any ? HOPPER_NONE : units.a != NULL ? HOPPER_SOME : HOPPER_ALL;
     }
 
     /* For the warps that copy, and for those that multiply. */
@@ -395,6 +398,8 @@ static __global__ void HOPPER_CLUSTER(SHAPE) __launch_bounds__(HOPPER_THREADS, 1
 
     if (threadIdx.x / 32 == 0)
         pass.begin();
+    else
+        wait_for_kernel_ahead();
     blocks_sync<SHAPE>();
     if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
         set_registers_down<40>();
@@ -423,6 +428,8 @@ static __global__ void HOPPER_CLUSTER(FIRST) __launch_bounds__(HOPPER_THREADS, 1
         first.begin();
     else if (threadIdx.x / 32 == 1)
         second.begin();
+    else
+        wait_for_kernel_ahead();
     blocks_sync<FIRST>();
     if (threadIdx.x / GM_WARPGROUP == HOPPER_WORKERS) {
         set_registers_down<40>();

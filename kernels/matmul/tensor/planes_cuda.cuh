@@ -101,16 +101,13 @@ static dim3 split_grid(const split_task *task)
 template <class SPLIT>
 static cudaError_t split(cudaStream_t stream, const split_task *task, const units_of *units)
 {
-    if (task->count)
-        split_elements<SPLIT><<<split_grid(task), SPLIT_THREADS, 0, stream>>>(*task, *units);
-    return cudaGetLastError();
+    return task->count ? launch_early(split_elements<SPLIT>, split_grid(task), SPLIT_THREADS, 0, stream, *task, *units)
+                       : cudaSuccess;
 }
 
 static cudaError_t lay_out(cudaStream_t stream, const split_task *task)
 {
-    if (task->count)
-        lay_out_bytes<<<split_grid(task), SPLIT_THREADS, 0, stream>>>(*task);
-    return cudaGetLastError();
+    return task->count ? launch_early(lay_out_bytes, split_grid(task), SPLIT_THREADS, 0, stream, *task) : cudaSuccess;
 }
 
 /* The part of a panel that is `count` leaves from leaf `first` on, to the planes of three parts. */

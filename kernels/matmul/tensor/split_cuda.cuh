@@ -8,6 +8,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "kernels/matmul/launch_cuda.cuh"
 #include "kernels/matmul/tensor/units_cuda.cuh"
 
 enum { SPLIT_THREADS = 256, SPLIT_EACH = 8, LARGEST_K = 128 };
@@ -293,6 +294,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
     split_elements(const __grid_constant__ split_task task, units_of units)
 {
     const split_panel p = panel_of_block<float>(task, sizeof(typename SPLIT::element));
+    wait_for_kernel_ahead();
     if (!are_there(&units))
         return;
     if (task.k_fastest[blockIdx.z])
@@ -342,6 +344,7 @@ static __device__ __forceinline__ void lay_out_block(const split_panel &p)
 static __global__ void __launch_bounds__(SPLIT_THREADS) lay_out_bytes(const __grid_constant__ split_task task)
 {
     const split_panel p = panel_of_block<uint8_t>(task, 1);
+    wait_for_kernel_ahead();
     if (task.k_fastest[blockIdx.z])
         lay_out_block<true>(p);
     else
