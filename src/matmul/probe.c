@@ -50,29 +50,27 @@ int gm_matmul_probe_op(const gm_matmul *p, gm_queue *queue, int transposed, gm_p
     return ops_of(p)->probe(queue, &call);
 }
 
-/* |v|^2 of a vector into one of the lone sums. */
-static int add_square(gm_matmul *p, gm_queue *queue, const double *v, int64_t length, double *sum)
+/* The squares of y_abs and of v_abs, whose sums lie side by side, in one call. */
+static int add_squares(const gm_matmul *p, const gm_piece *piece, int64_t depth, gm_queue *queue)
 {
     gm_probe_call call = {.rows = 1,
-                          .cols = length,
-                          .m = v,
-                          .pitch = (size_t)length * sizeof *v,
+                          .cols = depth,
+                          .m = p->y_abs,
+                          .pitch = (size_t)depth * sizeof *p->y_abs,
                           .type = GM_DTYPE_F64,
-                          .r_sq = sum,
-                          .wide = !gm_matmul_plan_chains(&p->plan)};
+                          .r_sq = gm_matmul_sum(p, piece, GM_SUM_YY),
+                          .wide = !gm_matmul_plan_chains(&p->plan),
+                          .batch = 2,
+                          .next_m = (size_t)(p->v_abs - p->y_abs) * sizeof *p->y_abs,
+                          .next_r = gm_matmul_sum(p, piece, GM_SUM_VV) - gm_matmul_sum(p, piece, GM_SUM_YY)};
     return ops_of(p)->probe(queue, &call);
 }
 
-/* The step's share of A (B x), (u'A) B and the bounds of their errors. */
+/* The step's share of A (B x), (u'A) B and the bounds of their errors. Each output is one of the call whose matrix is
+ * read that way in any case: the squares of the columns of B go with (u'A) B. */
 int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
 {
-    const gm_device_ops *ops = ops_of(p);
     int64_t depth = gm_matmul_k(p, piece->leaf + piece->leaves) - gm_matmul_k(p, piece->leaf);
-    double *const vectors[] = {p->y, p->y_abs, p->v, p->v_abs};
-    int status = GM_OK;
-    for (int i = 0; i < 4 && !status; i++)
-        status = ops->zero(queue, vectors[i], (size_t)depth * sizeof(double));
-
     gm_probe_call a = {.rows = piece->rows,
                        .cols = depth,
                        .m = gm_matmul_panel_of_piece(p, piece, GM_A),
@@ -89,7 +87,6 @@ int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     bx.p = p->x;
     bx.r = p->y;
     bx.r_abs = p->y_abs;
-    bx.s_sq = gm_matmul_sum(p, piece, GM_SUM_BB);
     au.p = p->y;
     au.r = gm_matmul_sum(p, piece, GM_SUM_AY);
     au.r_sq = gm_matmul_sum(p, piece, GM_SUM_AA);
@@ -98,15 +95,15 @@ int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     au.s_abs = p->v_abs;
     vb.q = p->v;
     vb.s = gm_matmul_sum(p, piece, GM_SUM_VB);
+    vb.s_sq = gm_matmul_sum(p, piece, GM_SUM_BB);
+    int status = ops_of(p)->zero(queue, p->y, (size_t)(p->v_abs + depth - p->y) * sizeof *p->y); /* all four vectors */
     if (!status)
         status = gm_matmul_probe_op(p, queue, p->c->transpose[GM_B], bx);
     if (!status)
         status = gm_matmul_probe_op(p, queue, p->c->transpose[GM_A], au);
     if (!status)
         status = gm_matmul_probe_op(p, queue, p->c->transpose[GM_B], vb);
-    if (!status)
-        status = add_square(p, queue, p->y_abs, depth, gm_matmul_sum(p, piece, GM_SUM_YY));
-    return status ? status : add_square(p, queue, p->v_abs, depth, gm_matmul_sum(p, piece, GM_SUM_VV));
+    return status ? status : add_squares(p, piece, depth, queue);
 }
 
 /* The block of C that a strip at (at_row, at_col) belongs to, as the sums know it. */
@@ -118,7 +115,7 @@ gm_piece gm_matmul_block_of(const gm_matmul *p, const gm_piece *piece)
     return block;
 }
 
-/* A strip of C or C0 against x and u: the sums `cx` and the next three. */
+/* A band of C or a strip of C0 against x and u: the sums `cx` and the next three. */
 int gm_matmul_probe_result(gm_matmul *p, const gm_piece *piece, gm_queue *queue, const void *m, gm_dtype type, int swap,
                            gm_sum cx)
 {
