@@ -157,6 +157,17 @@ static char *band_at(const gm_matmul *p, const gm_piece *piece)
     return (char *)p->band + element * (int64_t)gm_dtype_size(p->c->result);
 }
 
+/* The band whose last strip is finished, as a whole: the strips are too small to fill a device. */
+static int probe_band(gm_matmul *p, const gm_piece *last, gm_queue *queue)
+{
+    gm_piece block = gm_matmul_block_of(p, last), band = {.at_row = last->at_row - last->at_row % p->plan.band_rows};
+    band.row = block.row + band.at_row;
+    band.rows = last->at_row + last->rows - band.at_row;
+    band.col = block.col;
+    band.cols = block.cols;
+    return gm_matmul_probe_result(p, &band, queue, p->band, p->c->result, 0, GM_SUM_CX);
+}
+
 static int finish(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
 {
     const gm_matmul_case *c = p->c;
@@ -178,10 +189,10 @@ static int finish(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slo
         .count = (gm_nonfinite *)(void *)gm_matmul_sum(p, &block, GM_SUM_NONFINITE),
     };
     int status = ops_of(p)->finish(queue, &call);
-    if (!status && c->verify)
-        status = gm_matmul_probe_result(p, piece, queue, call.out, c->result, 0, GM_SUM_CX);
     if (!status && c->verify && c->has_c0)
         status = gm_matmul_probe_result(p, piece, queue, slot->device, c0->type, c0->swap, GM_SUM_DX);
+    if (!status && c->verify && piece->last)
+        status = probe_band(p, piece, queue);
     return status || !piece->last ? status : ops_of(p)->event_record(p->finished, queue);
 }
 

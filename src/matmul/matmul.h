@@ -334,8 +334,8 @@ double *gm_matmul_sum(const gm_matmul *product, const gm_piece *block, gm_sum su
 /* Enqueues a probe of op(M), given as if M were not transposed. */
 int gm_matmul_probe_op(const gm_matmul *product, gm_queue *queue, int transposed, gm_probe_call call);
 
-/* Enqueues the check's work on the device: the start of a block, the share of a step, a strip of C or C0 (adds to the
- * sum cx and the next three). */
+/* Enqueues the check's work on the device: the start of a block, the share of a step, a band of C or a strip of C0,
+ * which adds to the sum cx and the next three. */
 int gm_matmul_probe_begin(gm_matmul *product, const gm_piece *block, gm_queue *queue);
 int gm_matmul_probe(gm_matmul *product, const gm_piece *piece, gm_queue *queue);
 int gm_matmul_probe_result(gm_matmul *product, const gm_piece *piece, gm_queue *queue, const void *m, gm_dtype type,
