@@ -162,7 +162,8 @@ typedef struct gm_finish_call {
  *   s += q'M      s_abs += |q|'|M|      s_sq += column sums of M^2    (all [cols])
  * p may be NULL when r and r_abs are, q when s and s_abs are. Elements that are not finite go in as they are. A sum of
  * squares that float64 does not hold is infinite; with `wide` it may be -(the sum * 2^-1200) instead, as it is on the
- * processor, and what it is added to may be. */
+ * processor, and what it is added to may be. A call without elements has the code of the kernels for the type loaded,
+ * for which their first launch would wait. */
 typedef struct gm_probe_call {
     int64_t rows, cols;
     const void *m;

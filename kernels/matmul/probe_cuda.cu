@@ -352,10 +352,18 @@ static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
     return cudaGetLastError();
 }
 
+template <typename ELEMENT>
+static int load_code(void)
+{
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, probe_rows<ELEMENT>);
+    return error != cudaSuccess ? error : cudaFuncGetAttributes(&attributes, probe_columns<ELEMENT>);
+}
+
 extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)
 {
     if (call->rows == 0 || call->cols == 0)
-        return cudaSuccess;
+        return dispatch(call->type, [&](auto element) { return load_code<decltype(element)>(); });
     if (call->batch > GM_BATCH_MOST)
         return cudaErrorInvalidConfiguration;
     if (misaligned(call->m, call->pitch, call->type) || misaligned(call->m, call->next_m, call->type))

@@ -56,7 +56,8 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     gm_matmul *p = context;
-    return piece->kind == GM_PIECE_LOAD ? load(p, piece, slot, in) : GM_OK;
+    int status = piece->kind == GM_PIECE_LOAD ? load(p, piece, slot, in) : GM_OK;
+    return status || !p->c->verify ? status : gm_matmul_probe_load(p, in);
 }
 
 /* --- On the device --- */

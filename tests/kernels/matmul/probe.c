@@ -219,6 +219,14 @@ static void test_wide(bench *b)
     probe_free(&t);
 }
 
+static void test_empty(bench *b)
+{
+    int status = GM_OK;
+    for (int type = 0; type < GM_DTYPES && !status; type++)
+        status = b->ops->probe(b->queue, &(gm_probe_call){.type = (gm_dtype)type});
+    tap_ok(status == GM_OK, "%s probe of no elements of each type", b->ops->kind);
+}
+
 static void test_probe(bench *b)
 {
     static const int64_t shapes[][2] = {{1, 1}, {3, 2100}, {1300, 3}, {257, 641}};
@@ -231,6 +239,7 @@ static void test_probe(bench *b)
         test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_F64, 0);
         test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_U16, 1);
     }
+    test_empty(b);
     test_nonfinite(b);
     test_wide(b);
 }
