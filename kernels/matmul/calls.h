@@ -11,7 +11,8 @@
  *     leaf_cuda.cuh, units_cuda.cuh           for both: how sums get to C, and which parts of C a kernel makes
  *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels
  *   finish_cpu.c, finish_cuda.cu            fold a leaf; finish: alpha, beta, the type of C
- *   probe_cpu.c, probe_cuda.cu              products with vectors, for the check */
+ *   probe_cpu.c, probe_cuda.cu, .cuh        products with vectors, for the check
+ *   probe_both_cuda.cuh, probe_cut.c        those of rows and of columns by one pass; its parts and work space */
 #ifndef GM_KERNELS_MATMUL_CALLS_H
 #define GM_KERNELS_MATMUL_CALLS_H
 
@@ -178,7 +179,22 @@ typedef struct gm_probe_call {
     int64_t batch;
     size_t next_m;                          /* bytes from one to the next */
     int64_t next_p, next_q, next_r, next_s; /* elements; the three outputs of r, and of s, lie apart by the same */
+    /* With the device memory that gm_probe_cut() asks for, a GPU reads a matrix once for r and s, each with one of the
+     * other two outputs at most. Not of a batch. */
+    void *work;
+    size_t work_bytes;
 } gm_probe_call;
+
+/* The parts of a matrix that have sums of their own in one pass for rows and columns: GM_PROBE_SUMS of each line. */
+enum { GM_PROBE_SUMS = 2 };
+typedef struct gm_probe_parts {
+    int64_t rows, cols;   /* of a part */
+    int64_t across, down; /* parts beside, below each other */
+    size_t bytes;         /* of all sums; 0: the matrix is too small or too narrow for that */
+} gm_probe_parts;
+
+/* Of a matrix with elements of some bytes. Pure; more rows or columns never take less. */
+gm_probe_parts gm_probe_cut(int64_t rows, int64_t cols, int64_t element);
 
 /* The products are no entries of the table: gm_device_ops.product lists them. */
 enum { GM_CPU_TILE = 512, GM_CPU_TILES = 1, GM_CPU_TILES_COPIES = 4 }; /* tiles: those of a thread */

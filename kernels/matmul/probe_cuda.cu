@@ -1,18 +1,16 @@
 /* Products of a matrix with vectors, in float64. Rows and columns have separate kernels without atomic additions: one
  * block computes each sum in an order that depends on the shape of the matrix alone, so that the bits are always the
- * same. A call for both reads the matrix twice.
+ * same. A call for both reads the matrix twice, unless it has work space (probe_both_cuda.cuh).
  *
  * The memory is the limit: a thread reads whole vectors of elements, several of them before it uses the first, and an
  * element costs a conversion and three fused operations, whatever is asked for. */
 #include "base/size.h"
-#include "kernels/dispatch.cuh"
-#include "kernels/elementwise_cuda.cuh"
 #include "kernels/matmul/calls.h"
+#include "kernels/matmul/probe_both_cuda.cuh"
+#include "kernels/matmul/probe_cuda.cuh"
 
 enum {
-    SUMS = 3, /* with a vector, of magnitudes, of squares */
-    BLOCK = 256,
-    BLOCK_WARPS = BLOCK / LANES,
+    SUMS = 3,         /* with a vector, of magnitudes, of squares */
     CHUNK = 2048,     /* elements of p that are in shared memory at a time */
     ROW_BLOCKS = 512, /* wanted, to fill any device: if rows are few, several warps share each */
     COLUMN_BLOCKS = 256
@@ -33,46 +31,6 @@ typedef struct half_call {
 } half_call;
 
 static_assert(sizeof(half_call) <= 128, "a parameter that stays out of local memory");
-
-/* How a thread reads elements: LENGTH of them at once. */
-template <int BYTES>
-struct gm_whole {
-    typedef uint4 type;
-};
-
-template <>
-struct gm_whole<8> {
-    typedef uint2 type;
-};
-
-template <typename ELEMENT>
-struct gm_access {
-    typedef typename ELEMENT::raw raw;
-    static const int SIZE = sizeof(raw);
-    static const int LENGTH = SIZE == 1 ? 8 : 16 / SIZE; /* more would need too many registers for sums */
-    static const int BYTES = LENGTH * SIZE;
-    static const int ROWS = SIZE == 1 ? 8 : 4;    /* of a warp, for which an element of p is read once */
-    static const int VECTORS = SIZE <= 2 ? 1 : 2; /* of each of them at a time */
-    static const int AHEAD = SIZE == 2 ? 4 : 8;   /* rows of a column that are read before they are used */
-    static const int SPAN = VECTORS * LENGTH * LANES;
-    union vector {
-        typename gm_whole<BYTES>::type whole;
-        raw part[LENGTH];
-    };
-
-    static __device__ __forceinline__ void read(vector *to, const raw *from)
-    {
-        to->whole = __ldg((const typename gm_whole<BYTES>::type *)from);
-    }
-
-    /* The first `left` elements, none of them if it is 0 or less; 0 for the others. */
-    static __device__ __forceinline__ void read_some(vector *to, const raw *from, int64_t left)
-    {
-#pragma unroll
-        for (int k = 0; k < LENGTH; k++)
-            to->part[k] = k < left ? __ldg(from + k) : (raw)0;
-    }
-};
 
 static_assert(CHUNK % (BLOCK_WARPS * 256) == 0, "a chunk of p has the same number of spans for each warp");
 
@@ -332,6 +290,8 @@ static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
 {
     typedef gm_access<ELEMENT> access;
     const int aligned = (((size_t)c->m | c->pitch | (batch > 1 ? c->next_m : 0)) & (access::BYTES - 1)) == 0;
+    if (takes_both<ELEMENT>(c))
+        return launch_both<ELEMENT>(stream, c, aligned);
     if (c->r != NULL || c->r_abs != NULL || c->r_sq != NULL) {
         const half_call rows = {
             c->rows,  c->cols, c->m,      c->pitch,  c->next_m, c->p,    c->r,
@@ -357,7 +317,11 @@ static int load_code(void)
 {
     cudaFuncAttributes attributes;
     cudaError_t error = cudaFuncGetAttributes(&attributes, probe_rows<ELEMENT>);
-    return error != cudaSuccess ? error : cudaFuncGetAttributes(&attributes, probe_columns<ELEMENT>);
+    if (error == cudaSuccess)
+        error = cudaFuncGetAttributes(&attributes, probe_columns<ELEMENT>);
+    if (error == cudaSuccess)
+        error = cudaFuncGetAttributes(&attributes, probe_both<ELEMENT>);
+    return error != cudaSuccess ? error : cudaFuncGetAttributes(&attributes, add_probe_parts);
 }
 
 extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)

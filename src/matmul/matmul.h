@@ -276,7 +276,9 @@ struct gm_matmul {
     double *x, *u;                 /* vectors of the block, on the device: [block_cols], [block_rows] */
     double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
     double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
-    struct gm_exchange *exchange;  /* of a chain or of shared panels, never of both; NULL: of neither */
+    void *probe_work;              /* of probes; NULL: none */
+    size_t probe_bytes;
+    struct gm_exchange *exchange; /* of a chain or of shared panels, never of both; NULL: of neither */
     gm_chain chain;
     gm_sharing sharing;
     gm_verdict verdict;

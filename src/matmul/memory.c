@@ -88,6 +88,9 @@ static void allocate_check(gm_matmul *p, gm_pool *pool)
     p->sums = gm_pool_device(pool, sums + rows + cols + 4 * depth, sizeof *p->sums);
     if (gm_matmul_plan_chains(&p->plan))
         p->sums_in = gm_pool_device(pool, gm_sum_offset(GM_SUM_LAYERS, rows, cols), sizeof *p->sums_in);
+    p->probe_bytes = (size_t)gm_matmul_plan_probe(&p->plan, depth);
+    if (p->probe_bytes)
+        p->probe_work = gm_pool_device(pool, (int64_t)p->probe_bytes, 1);
     p->host_x = gm_pool_pinned(pool, p->part.cols + p->part.rows, sizeof *p->host_x);
     if (pool->status)
         return;

@@ -105,6 +105,19 @@ static int64_t work_bytes(const gm_matmul_plan *plan, int64_t depth, int64_t par
     return kind->planes ? gm_add_sat(gm_add_sat((int64_t)a, (int64_t)b), OF_WORK * GM_ALLOC_OVERHEAD) : 0;
 }
 
+int64_t gm_matmul_plan_probe(const gm_matmul_plan *plan, int64_t depth)
+{
+    const gm_matmul_problem *p = &plan->problem;
+    int64_t rows = plan->block_rows;
+    if (!p->verifies || plan->budget.unified)
+        return 0;
+    /* A lies one way round or the other. */
+    size_t a = gm_probe_cut(rows, depth, p->operand_bytes).bytes,
+           at = gm_probe_cut(depth, rows, p->operand_bytes).bytes;
+    size_t c = gm_probe_cut(plan->band_rows, plan->block_cols, p->file_bytes_c).bytes;
+    return gm_max(gm_max((int64_t)a, (int64_t)at), (int64_t)c);
+}
+
 int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     const gm_matmul_problem *p = &plan->problem;
@@ -132,9 +145,10 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
     int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(vectors, tiles));
-    sum = gm_add_sat(sum, work_bytes(plan, depth, parts));
-    return gm_add_sat(sum,
-                      (ALLOCATIONS + (parts > 0) + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) * GM_ALLOC_OVERHEAD);
+    int64_t probe = gm_matmul_plan_probe(plan, depth);
+    sum = gm_add_sat(gm_add_sat(sum, work_bytes(plan, depth, parts)), probe);
+    return gm_add_sat(sum, (ALLOCATIONS + (parts > 0) + (probe > 0) + (gm_matmul_plan_chains(plan) ? OF_CHAIN : 0)) *
+                               GM_ALLOC_OVERHEAD);
 }
 
 /* The cost of the block and step that are set. */

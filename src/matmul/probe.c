@@ -56,7 +56,9 @@ int gm_matmul_probe_op(const gm_matmul *p, gm_queue *queue, int transposed, gm_p
                                .next_p = call.next_q,
                                .next_q = call.next_p,
                                .next_r = call.next_s,
-                               .next_s = call.next_r};
+                               .next_s = call.next_r,
+                               .work = call.work,
+                               .work_bytes = call.work_bytes};
     return ops_of(p)->probe(queue, &call);
 }
 
@@ -103,6 +105,8 @@ int gm_matmul_probe(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     au.q = p->u;
     au.s = p->v;
     au.s_abs = p->v_abs;
+    au.work = p->probe_work;
+    au.work_bytes = p->probe_bytes;
     vb.q = p->v;
     vb.s = gm_matmul_sum(p, piece, GM_SUM_VB);
     vb.s_sq = gm_matmul_sum(p, piece, GM_SUM_BB);
@@ -144,6 +148,8 @@ int gm_matmul_probe_result(gm_matmul *p, const gm_piece *piece, gm_queue *queue,
         .s = gm_matmul_sum(p, &block, cx + 2) + piece->at_col,
         .s_sq = gm_matmul_sum(p, &block, cx + 3) + piece->at_col,
         .wide = 1,
+        .work = p->probe_work,
+        .work_bytes = p->probe_bytes,
     };
     return ops_of(p)->probe(queue, &call);
 }

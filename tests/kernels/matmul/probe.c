@@ -7,7 +7,7 @@
 enum { OUTPUTS = 6, GUARD = 2 };
 
 /* The six outputs, in the order r, r_abs, r_sq, s, s_abs, s_sq; one bit each says which are asked for. */
-static const unsigned requests[] = {077, 011, 001, 003, 004, 007, 010, 030, 040, 070, 044};
+static const unsigned requests[] = {077, 011, 001, 003, 004, 007, 010, 030, 040, 070, 044, 035, 055, 053};
 
 typedef struct probe {
     int64_t rows, cols;
@@ -60,6 +60,8 @@ static void run(bench *b, const probe *t, unsigned request, double *out[OUTPUTS]
     void *m = lend(b, t->m, (size_t)t->rows * t->pitch);
     void *p = request & 003 ? lend(b, t->p, (size_t)t->cols * sizeof(double)) : NULL;
     void *q = request & 030 ? lend(b, t->q, (size_t)t->rows * sizeof(double)) : NULL;
+    size_t work_bytes = gm_probe_cut(t->rows, t->cols, (int64_t)gm_dtype_size(t->type)).bytes;
+    void *work = work_bytes ? lend(b, NULL, work_bytes) : NULL;
     for (int o = 0; o < OUTPUTS; o++) {
         bytes[o] = (size_t)length(t, o) * sizeof(double);
         for (int64_t i = 0; i < length(t, o); i++)
@@ -80,13 +82,16 @@ static void run(bench *b, const probe *t, unsigned request, double *out[OUTPUTS]
                           .r_sq = on[2],
                           .s = on[3],
                           .s_abs = on[4],
-                          .s_sq = on[5]};
+                          .s_sq = on[5],
+                          .work = work,
+                          .work_bytes = work_bytes};
     must(b->ops->probe(b->queue, &call));
     for (int o = 0; o < OUTPUTS; o++)
         reclaim(b, on[o], on[o] != NULL ? out[o] : NULL, bytes[o]);
     reclaim(b, m, NULL, 0);
     reclaim(b, p, NULL, 0);
     reclaim(b, q, NULL, 0);
+    reclaim(b, work, NULL, 0);
 }
 
 /* The expected outputs, and the size of the terms that they are sums of. */
@@ -148,26 +153,25 @@ static void test_shape(bench *b, int64_t rows, int64_t cols, gm_dtype type, int 
 }
 
 /* Elements that are not finite go in as they are, and reach no other row or column. */
-static void test_nonfinite(bench *b)
+static void test_nonfinite(bench *b, int side, unsigned request)
 {
-    enum { SIDE = 200 };
-    probe t = probe_make(SIDE, SIDE, GM_DTYPE_F64, 0);
+    probe t = probe_make(side, side, GM_DTYPE_F64, 0);
     double *out[OUTPUTS];
     const double nan = NAN, inf = INFINITY;
     int good = 1;
     for (int o = 0; o < OUTPUTS; o++)
-        out[o] = host_memory(SIDE * sizeof *out[o]);
+        out[o] = host_memory((size_t)side * sizeof *out[o]);
     memcpy(t.m + 7 * t.pitch + 9 * sizeof nan, &nan, sizeof nan);
     memcpy(t.m + 70 * t.pitch + 90 * sizeof inf, &inf, sizeof inf);
-    run(b, &t, 077, out);
+    run(b, &t, request, out);
     for (int o = 0; o < OUTPUTS; o++) {
-        for (int i = 0; i < SIDE; i++) {
+        for (int i = 0; i < side && request >> o & 1; i++) {
             int at_nan = i == (o < 3 ? 7 : 9), at_inf = i == (o < 3 ? 70 : 90);
             good = good && (at_nan ? isnan(out[o][i]) : at_inf ? isinf(out[o][i]) : isfinite(out[o][i]));
         }
         free(out[o]);
     }
-    tap_ok(good, "%s probe with a NaN and an infinity", b->ops->kind);
+    tap_ok(good, "%s probe %d x %d with a NaN and an infinity, outputs %o", b->ops->kind, side, side, request);
     probe_free(&t);
 }
 
@@ -240,7 +244,11 @@ static void test_probe(bench *b)
         test_shape(b, shapes[i][0], shapes[i][1], GM_DTYPE_U16, 1);
     }
     test_empty(b);
-    test_nonfinite(b);
+    test_shape(b, 261, 7301, GM_DTYPE_F32, 0); /* large enough for one pass (gm_probe_cut) */
+    test_shape(b, 258, 3702, GM_DTYPE_F64, 1);
+    test_shape(b, 263, 14599, GM_DTYPE_I8, 0);
+    test_nonfinite(b, 200, 077);
+    test_nonfinite(b, 1000, 055);
     test_wide(b);
 }
 
