@@ -31,19 +31,23 @@ KERNELS = [
     ("_Z6chainsI7FastExpEvPKNT_4typeEPS2_llS2_S2_", {"MUFU.EX2": None}, ()),
     *((f"_Z17multiply_matricesI{operand}Lb{batch}ELb{a}ELb{b}EEv11kernel_call", {instruction: None}, LOCAL)
       for operand, instruction in (("Li2ELi64E", "FFMA"), ("Li1ELi64E", "FFMA"), ("Li2ELi32E", "FFMA"),
-                                   *((one + rows, "DMMA.16") for one in "fd" for rows in ("Li2E", "Li1E"))) for batch in (0, 1) for a in (0, 1) for b in (0, 1)),
-    *((f"_Z13multiply_leafI{len(operand)}{operand}Li{planes}EEv14CUtensorMap_stS1_10plane_leaf", {instruction: None}, LOCAL)
-      for operand, planes, instruction in (("wgmma_f16", 2, "HGMMA.64"), ("wgmma_bf16", 3, "HGMMA.64"),
-                                           ("wgmma_f16", 1, "HGMMA.64"), ("wgmma_bf16", 1, "HGMMA.64"),
-                                           ("wgmma_tf32", 1, "HGMMA.64"))),
-    *((f"_Z13multiply_leafI10wgmma_int8I{a}{b}ELi1EEv14CUtensorMap_stS2_10plane_leaf", {"IGMMA.64": None}, LOCAL) for a in "ah" for b in "ah"),
+                                   *((f"5shapeI{one}{rows}Li{columns}ELi64ELi32EE", "DMMA.16") for one, columns in (("d", 4), ("f", 2)) for rows in ("Li2E", "Li1E")),
+                                   *((f"5shapeI{one}{block}E", "DMMA.16") for one in "fd" for block in ("Li2ELi2ELi32ELi32E", "Li1ELi4ELi32ELi8E")))
+      for batch in (0, 1) for a in (0, 1) for b in (0, 1)),
+    *((f"_Z13multiply_leafI12hopper_shapeI{operand}Li1E{shape}EEv11hopper_work", {instruction: None}, LOCAL)
+      for operand, instruction in (("9wgmma_f16", "HGMMA.64"), ("10wgmma_bf16", "HGMMA.64"), ("10wgmma_tf32", "HGMMA.64"),
+                                   *((f"10wgmma_int8I{a}{b}E", "IGMMA.64") for a in "ah" for b in "ah"))
+      for shape in ("Li2ELi256E", "Li1ELi128E", "Li1ELi64E")),
+    *((f"_Z16multiply_schemesI12hopper_shapeI9wgmma_f16Li2E{shape}ES0_I10wgmma_bf16Li3E{shape}EEv11hopper_workS5_", {"HGMMA.64": None}, LOCAL)
+      for shape in ("Li2ELi128E", "Li1ELi128E", "Li1ELi64E")),
     *((f"_Z15multiply_planesI{len(operand)}{operand}Li{planes}EEv10mma_planesS1_10plane_leaf", {instruction: 32 * terms, "LDSM.16.M88.4": None}, LOCAL)
       for operand, planes, terms, instruction in (("mma_f16", 2, 1.5, "HMMA.16816.F32"), ("mma_bf16", 3, 3, "HMMA.16816.F32.BF16"),
                                                   ("mma_f16", 1, 1, "HMMA.16816.F32"), ("mma_bf16", 1, 1, "HMMA.16816.F32.BF16"),
                                                   ("mma_tf32", 1, 1, "HMMA.1688.F32.TF32"))),
     *((f"_Z15multiply_planesI8mma_int8I{a}{b}ELi1EEv10mma_planesS2_10plane_leaf", {"IMMA.16832." + signs: 32}, LOCAL)
       for a, b, signs in (("a", "a", "S8.S8"), ("a", "h", "S8.U8"), ("h", "a", "U8.S8"), ("h", "h", "U8.U8"))),
-    *((f"_Z14multiply_unitsILb{a}ELb{b}EEv11kernel_call8units_of", {"FFMA": None}, LOCAL) for a in (0, 1) for b in (0, 1)),
+    *((f"_Z14multiply_unitsILb{beside}ELb{a}ELb{b}EEv11kernel_call8units_of", {"FFMA": None}, LOCAL)
+      for beside in (0, 1) for a in (0, 1) for b in (0, 1)),
     ("_Z6chainsI6FmaF64EvPKNT_4typeEPS2_llS2_S2_", {"DFMA": None}, ()),
 ]
 

@@ -70,7 +70,7 @@ template <class SHAPE>
 static cudaError_t work_for(const split_panel *panels, const plane_leaf *leaf, hopper_work *work)
 {
     enum { ELEMENT = (int)sizeof(typename SHAPE::TYPE::element) };
-    const int rows[] = {HOPPER_TILE_M, SHAPE::TILE_N / SHAPE::BLOCKS};
+    const int rows[] = {SHAPE::BOX_A, SHAPE::TILE_N / SHAPE::BLOCKS};
     cudaError_t error = cudaSuccess;
     work->leaf = *leaf;
     for (int i = 0; i < 2 && error == cudaSuccess; i++)

@@ -40,6 +40,7 @@ struct hopper_shape {
         CLUSTER_M = HOPPER_TILE_M * BLOCKS,
         TILE_N = TILE_N_,
         SKIPS = BLOCKS == 1 && (PLANES == 1 || TILE_N == GM_SPLIT_GROUP), /* rows beyond C, where registers suffice */
+        BOX_A = SKIPS ? HOPPER_ROWS : HOPPER_TILE_M,                      /* rows of A of a copy */
         SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP,                       /* of a thread */
         SLOT_A = HOPPER_TILE_M * GM_WGMMA_ROW,
         SLOT = SLOT_A + TILE_N * GM_WGMMA_ROW,
@@ -115,13 +116,15 @@ static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, cons
         int first = (int)(p.k + walk.part * p.next_k), steps = steps_of<K>(p, walk.part);
         int row = (int)(walk.part * p.next_a + walk.row) + block * HOPPER_TILE_M;
         int col = (int)(walk.part * p.next_b + walk.col) + block * PART;
+        int rows = SHAPE::SKIPS && walk.row + HOPPER_ROWS >= p.m ? HOPPER_ROWS : HOPPER_TILE_M;
         for (int step = 0; step < steps; step++)
             for (int plane = 0; plane < SHAPE::PLANES; plane++) {
                 uint32_t to = slots + at.slot * SHAPE::SLOT, to_b = to + SHAPE::SLOT_A + block * PART * GM_WGMMA_ROW;
                 int k = first + step * K;
                 barrier_wait(&empty[at.slot], at.parity ^ 1);
-                barrier_expect(&full[at.slot], SHAPE::SLOT);
-                copy_box(to, map_a, &full[at.slot], k, row, plane);
+                barrier_expect(&full[at.slot], SHAPE::SLOT - (HOPPER_TILE_M - rows) * GM_WGMMA_ROW);
+                for (int down = 0; down < rows; down += SHAPE::BOX_A)
+                    copy_box(to + down * GM_WGMMA_ROW, map_a, &full[at.slot], k, row + down, plane);
                 if (SHAPE::BLOCKS == 1)
                     copy_box(to_b, map_b, &full[at.slot], k, col, plane);
                 else
