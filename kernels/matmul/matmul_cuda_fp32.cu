@@ -255,7 +255,7 @@ static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOC
     int64_t row, col;
 
     wait_for_kernel_ahead();
-    if (!are_there(&units))
+    if (!may_be_there(&units))
         return;
     units = units_at(units, blockIdx.y);
     find_tile(call.m, call.n, units_shape::TILE, units_shape::TILE, &row, &col);

@@ -359,7 +359,7 @@ struct hopper_pass {
             barrier_init_fence();
         }
         wait_for_kernel_ahead();
-        bool any = are_there(&units);
+        bool any = may_be_there(&units);
         if (threadIdx.x % 32 == 0)
             *found() = !any ? HOPPER_NONE : units.a != NULL ? HOPPER_SOME : HOPPER_ALL;
     }

@@ -328,7 +328,7 @@ static __global__ void __launch_bounds__(MMA_THREADS)
     int64_t row, col;
 
     find_tile(p.m, p.n, shape::TILE_M, shape::TILE_N, &row, &col);
-    if (!are_there(&units))
+    if (!may_be_there(&units))
         return;
     units = units_at(units, blockIdx.y);
     if (!has_units(units, row, shape::TILE_M, col, shape::TILE_N))

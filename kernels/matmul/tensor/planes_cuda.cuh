@@ -57,6 +57,7 @@ static split_panel panel_of(const gm_product_call *call, const operand *o)
         p.scale[i] = (int16_t *)(o->work + o->at.scale[i]);
     p.scheme = o->work + o->at.scheme;
     p.count = (uint32_t *)(o->work + o->at.count);
+    p.all = (uint32_t *)(o->work + o->at.all);
     return p;
 }
 
@@ -224,6 +225,8 @@ static units_of units_for(const split_panel *panels, int64_t first, int64_t coun
                   panels[1].scheme + first * panels[1].groups,
                   panels[0].count + first * GM_SCHEMES,
                   panels[1].count + first * GM_SCHEMES,
+                  panels[0].all,
+                  panels[1].all,
                   panels[0].groups,
                   panels[1].groups,
                   (int)count,

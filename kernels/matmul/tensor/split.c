@@ -33,5 +33,6 @@ gm_split_layout gm_split_lay(const gm_split_kind *kind, int64_t outer, int64_t k
     s.scale[GM_SCHEME_BF16] = place(&s.bytes, lines, sizeof(int16_t));
     s.scheme = place(&s.bytes, gm_mul_sat(s.leaves, s.groups), sizeof(uint8_t));
     s.count = place(&s.bytes, gm_mul_sat(s.leaves, GM_SCHEMES), sizeof(uint32_t));
+    s.all = place(&s.bytes, GM_SCHEMES, sizeof(uint32_t));
     return s;
 }

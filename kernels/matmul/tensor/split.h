@@ -40,6 +40,7 @@ typedef struct gm_split_layout {
     size_t scale[2]; /* [leaves][outer] int16: exponents of 2 that sums are multiplied by, of both tensor schemes */
     size_t scheme;   /* [leaves][groups] uint8 */
     size_t count;    /* [leaves][GM_SCHEMES] uint32: groups of each scheme */
+    size_t all;      /* [GM_SCHEMES] uint32: the same in all leaves */
     size_t bytes;
 } gm_split_layout;
 

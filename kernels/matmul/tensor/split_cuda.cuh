@@ -23,7 +23,7 @@ struct split_panel {
     uint32_t *largest, *least; /* [leaves][outer], as in split.h */
     int16_t *scale[2];
     uint8_t *scheme;
-    uint32_t *count;
+    uint32_t *count, *all;
 };
 
 static __device__ __forceinline__ uint32_t magnitude(float x)
@@ -192,6 +192,7 @@ static __global__ void __launch_bounds__(GM_SPLIT_GROUP) choose_schemes(const sp
     if (threadIdx.x == 0) {
         p.scheme[leaf * p.groups + group] = (uint8_t)scheme;
         atomicAdd(&p.count[leaf * GM_SCHEMES + scheme], 1);
+        atomicAdd(&p.all[scheme], 1);
     }
 }
 
@@ -295,7 +296,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
 {
     const split_panel p = panel_of_block<float>(task, sizeof(typename SPLIT::element));
     wait_for_kernel_ahead();
-    if (!are_there(&units))
+    if (!may_be_there(&units))
         return;
     if (task.k_fastest[blockIdx.z])
         split_block<SPLIT, true>(p);

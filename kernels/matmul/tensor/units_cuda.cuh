@@ -13,6 +13,7 @@
 struct units_of {
     const uint8_t *a, *b;              /* [leaves][groups] of each operand */
     const uint32_t *count_a, *count_b; /* [leaves][GM_SCHEMES]: groups of each scheme */
+    const uint32_t *all_a, *all_b;     /* [GM_SCHEMES]: in all leaves of the panels, these among them */
     int64_t groups_a, groups_b;
     int leaves;
     int wanted; /* scheme */
@@ -43,22 +44,20 @@ static __device__ __forceinline__ uint64_t count_units(const units_of &u, int sc
     return up_to - before;
 }
 
-/* Are there units to be made? If all are, the kernel need not look at each of them. For whole warps, whose lanes look
- * at a leaf each. */
-static __device__ __forceinline__ bool are_there(units_of *u)
+/* May there be units to be made? If all are, the kernel need not look at each of them. Few loads, which are the same
+ * for all threads: a branch that the compiler takes for a divergent one would cost the kernels their uniform registers.
+ */
+static __device__ __forceinline__ bool may_be_there(units_of *u)
 {
-    uint64_t each = (uint64_t)u->groups_a * (uint64_t)u->groups_b;
-    bool any = false, all = true;
+    uint32_t wanted = 0, others = 0;
     if (u->a == NULL)
         return true;
-    for (int leaf = (int)threadIdx.x % 32; leaf < u->leaves; leaf += 32) {
-        uint64_t count = count_units(units_at(*u, leaf), u->wanted);
-        any = any || count > 0;
-        all = all && count == each;
-    }
-    if (__all_sync(~0u, all))
+#pragma unroll
+    for (int s = 0; s < GM_SCHEMES; s++)
+        (s == u->wanted ? wanted : others) |= u->all_a[s] | u->all_b[s];
+    if (others == 0)
         u->a = NULL;
-    return __any_sync(~0u, any);
+    return wanted != 0;
 }
 
 /* Bits of the units of the first leaf to the right of (row, col) in `cols` columns. */
