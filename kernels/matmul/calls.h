@@ -3,10 +3,12 @@
  *   matmul_cpu.c                            products, by BLAS, a leaf of a tile in each call
  *   product.c                               the product for a precision and a size
  *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products of lanes and of warps, and their common parts
+ *   launch_cuda.cuh, parts_cuda.cuh         launches, and the fold of leaves side by side
  *   tensor/                                 products of short elements on tensor cores:
  *     split.h, split.c, split_cuda.cuh        their work space: planes of the panels
  *     planes_cuda.cuh                         their launches: planes, then leaf after leaf
- *     hopper_cuda.cu, .cuh, wgmma_cuda.cuh    the kernel of warpgroups, and its instructions
+ *     hopper_cuda.cu, .cuh                    the kernel of warpgroups
+ *     hopper_tile_cuda.cuh, wgmma_cuda.cuh    its tiles, and its instructions
  *     mma_cuda.cu, .cuh                       the kernel of warps
  *     leaf_cuda.cuh, units_cuda.cuh           for both: how sums get to C, and which parts of C a kernel makes
  *   unpack_cpu.c, unpack_cuda.cu            file bytes to panels

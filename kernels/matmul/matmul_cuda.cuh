@@ -194,8 +194,7 @@ struct product_launch {
         cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
         if (error != cudaSuccess)
             return error;
-        kernel<<<dim3((unsigned)tiles(k), (unsigned)batch), threads, shared, stream>>>(k);
-        return cudaGetLastError();
+        return launch_early(kernel, dim3((unsigned)tiles(k), (unsigned)batch), threads, shared, stream, k);
     }
 
     /* Leaves from `first` on side by side, and then their sum. */

@@ -239,6 +239,7 @@ static __global__ void __launch_bounds__(block_shape<WARPS, SIDE>::THREADS, bloc
     extern __shared__ __align__(16) float stages[];
     int64_t row, col;
 
+    wait_for_kernel_ahead();
     find_tile(call.m, call.n, shape::TILE, shape::TILE, &row, &col);
     make_any_tile<shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }

@@ -12,6 +12,8 @@
  * rows along m or n. Its chunks of 16 bytes are swizzled so that neither copies nor loads have bank conflicts.
  *
  * The order of the sum over k depends on nothing but the leaf: all four transpositions give the same bits. */
+#include <algorithm>
+
 #include "kernels/matmul/matmul_cuda.cuh"
 
 enum { STAGES = 3 };
@@ -198,6 +200,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_matrice
     T a[2][2][S::QUADS], b[FRAGS_N][S::QUADS]; /* the next fragments; of A, those in use as well */
     bool add = call.accumulate;
 
+    wait_for_kernel_ahead();
     find_tile(call.m, call.n, S::TILE_M, S::TILE_N, &tile_row, &tile_col);
     write_a.start(operand_of<BATCH, T>(call.a, call.next_a), call.lda, tile_row, call.m);
     write_b.start(operand_of<BATCH, T>(call.b, call.next_b), call.ldb, tile_col, call.n);
@@ -288,12 +291,16 @@ static int launch(gm_cuda_stream stream, const gm_product_call *call)
 }
 
 /* The time of the multiprocessor that has most blocks, in that of an element of C in the largest shape. weight: the
- * time of an element, in 1 / 8 of it; smaller shapes load more for each. */
+ * time of an element, in 1 / 8 of it; smaller shapes load more for each. Fewer warps than schedulers leave some idle.
+ */
 template <class S>
 static int64_t time_of(const gm_product_call *call, int multiprocessors, int weight)
 {
-    int64_t blocks = divide_up(call->m, S::TILE_M) * divide_up(call->n, S::TILE_N) * products_beside(call);
-    return divide_up(blocks, multiprocessors) * S::TILE_M * S::TILE_N * weight;
+    enum { SCHEDULERS = 4 };
+    int64_t all = divide_up(call->m, S::TILE_M) * divide_up(call->n, S::TILE_N) * products_beside(call);
+    int64_t blocks = divide_up(all, multiprocessors), warps = std::min<int64_t>(blocks, S::BLOCKS) * S::THREADS / 32;
+    int64_t time = blocks * S::TILE_M * S::TILE_N * weight;
+    return warps < SCHEDULERS ? time * SCHEDULERS / warps : time;
 }
 
 template <typename T>

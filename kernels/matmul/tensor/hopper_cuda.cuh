@@ -17,88 +17,8 @@
 #define GM_KERNELS_MATMUL_TENSOR_HOPPER_CUDA_CUH
 
 #include "kernels/matmul/launch_cuda.cuh"
-#include "kernels/matmul/tensor/leaf_cuda.cuh"
+#include "kernels/matmul/tensor/hopper_tile_cuda.cuh"
 #include "kernels/matmul/tensor/wgmma_cuda.cuh"
-
-enum {
-    HOPPER_ROWS = GM_SPLIT_GROUP, /* of a warpgroup */
-    HOPPER_WORKERS = 2,           /* warpgroups that multiply */
-    HOPPER_TILE_M = HOPPER_ROWS * HOPPER_WORKERS,
-    HOPPER_THREADS = (HOPPER_WORKERS + 1) * GM_WARPGROUP,
-    HOPPER_SHARED = 227 * 1024,
-    HOPPER_ALIGN = 1024,   /* of a slot, for the copies */
-    HOPPER_BARRIERS = 256, /* bytes for those of a pass, and a word; there may be two passes */
-    HOPPER_BAND = 8        /* rows of clusters */
-};
-
-template <class TYPE_, int PLANES_, int BLOCKS_, int TILE_N_>
-struct hopper_shape {
-    typedef TYPE_ TYPE;
-    enum {
-        PLANES = PLANES_,
-        BLOCKS = BLOCKS_, /* of a cluster */
-        CLUSTER_M = HOPPER_TILE_M * BLOCKS,
-        TILE_N = TILE_N_,
-        SKIPS = BLOCKS == 1 && (PLANES == 1 || TILE_N == GM_SPLIT_GROUP), /* rows beyond C, where registers suffice */
-        BOX_A = SKIPS ? HOPPER_ROWS : HOPPER_TILE_M,                      /* rows of A of a copy */
-        SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP,                       /* of a thread */
-        SLOT_A = HOPPER_TILE_M * GM_WGMMA_ROW,
-        SLOT = SLOT_A + TILE_N * GM_WGMMA_ROW,
-        SLOTS = (HOPPER_SHARED - HOPPER_ALIGN - 2 * HOPPER_BARRIERS) / SLOT
-    };
-    static_assert((2 * SLOTS + 1) * (int)sizeof(uint64_t) <= HOPPER_BARRIERS, "two barriers for each slot, a word");
-};
-
-/* Where a thread stands in the ring of slots. */
-template <int SLOTS>
-struct hopper_place {
-    int slot, parity;
-
-    __device__ __forceinline__ void next(void)
-    {
-        slot++;
-        if (slot == SLOTS) {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-};
-
-/* The walk of a cluster over its tiles. All threads of a cluster walk alike. */
-template <class SHAPE>
-struct hopper_walk {
-    enum { CLUSTER_M = SHAPE::CLUSTER_M, TILE_N = SHAPE::TILE_N };
-    int tile, step, tiles_m, tiles_n, tiles;
-    int part;         /* of those side by side */
-    int64_t row, col; /* of the tile */
-
-    __device__ __forceinline__ void begin(const plane_leaf &p)
-    {
-        tile = (int)blockIdx.x / SHAPE::BLOCKS;
-        step = (int)gridDim.x / SHAPE::BLOCKS;
-        tiles_m = (int)((p.m + CLUSTER_M - 1) / CLUSTER_M);
-        tiles_n = (int)((p.n + TILE_N - 1) / TILE_N);
-        tiles = tiles_m * tiles_n * p.parts;
-    }
-
-    /* Is there one more? */
-    __device__ __forceinline__ bool next(const units_of &units)
-    {
-        for (; tile < tiles; tile += step) {
-            part = tile / (tiles_m * tiles_n);
-            int at = tile - part * tiles_m * tiles_n;
-            int first = at / (HOPPER_BAND * tiles_n) * HOPPER_BAND, rest = at - first * tiles_n;
-            int rows = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
-            row = (int64_t)(first + rest % rows) * CLUSTER_M;
-            col = (int64_t)(rest / rows) * TILE_N;
-            if (has_units(units_at(units, part), row, CLUSTER_M, col, TILE_N)) {
-                tile += step;
-                return true;
-            }
-        }
-        return false;
-    }
-};
 
 /* The thread that copies. */
 template <class SHAPE>
