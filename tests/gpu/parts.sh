@@ -7,6 +7,7 @@
 # it ended.
 
 on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t) # of files and signals: no device in sight
+all_gpus=(tests/cli/sight.t) # which GPUs are in sight is what they test
 alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
 longest=(tests/cli/{normalize,reduce,matmul,normalize_same,transpose,parts,bad_input}.t)
 prepared=0 # seconds until the first unit of this part in this call
@@ -65,7 +66,7 @@ run_tests() {
         room_for "$most"
         (
             # One GPU for each test, in turn: with all of them in sight CUDA takes twice as long to start.
-            [ "$gpu_count" -le 1 ] || export CUDA_VISIBLE_DEVICES=$((started % gpu_count))
+            [ "$gpu_count" -le 1 ] || is_in "$file" "${all_gpus[@]}" || export CUDA_VISIBLE_DEVICES=$((started % gpu_count))
             ! is_in "$file" "${on_processor[@]}" || export CUDA_VISIBLE_DEVICES='' GPUMEM_TEST_DEVICE='' GPUMEM_TEST_REQUIRE=''
             unit "${file//\//-}" run_test "$file"
         ) &

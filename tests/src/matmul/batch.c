@@ -90,7 +90,7 @@ static int run(command_setup *setup, int way, const char *out)
     device_memory = ways[way].device_memory;
     return command_run_all(&ranks, setup,
                            "matmul --batch %s/in.h5:/images[:%d] %s/in.h5:/images[%d:] --transpose b --threads 2 "
-                           "-o %s/%s --force --no-sync %s",
+                           "-o %s/%s --force --no-sync --device cpu %s",
                            folder, FRAMES, folder, FRAMES, folder, out, ways[way].options);
 }
 
