@@ -54,7 +54,9 @@ typedef struct gm_product_call {
      * them in their order. The bits are the same. */
     void *parts; /* [part_count][m][ldacc] accumulators of device memory as work space */
     int64_t part_count;
-    void *work[2];   /* of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, and k */
+    /* Of A and of B: device memory, as gm_split_lay() lays out for product.work, m or n, k, leaf and part_count; in a
+     * batch m or n of all its products, if they lie apart. */
+    void *work[2];
     int ready[2];    /* work holds what the last call made of the same panel, of the same size */
     double *schemes; /* [GM_SCHEMES] in device memory: units times k by each scheme are added to it; NULL */
     /* A batch: products of one shape, whose operands and results lie apart by these elements (0: an operand is the same

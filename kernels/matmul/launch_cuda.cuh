@@ -18,16 +18,15 @@ static inline cudaError_t multiprocessors_of(int *count)
     return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device) : error;
 }
 
-/* A launch of a kernel that calls wait_for_kernel_ahead() first: from compute capability 9.0 on its blocks may start
- * while the last ones of the kernel ahead are at work, which saves a good part of the start. */
+/* A launch of a kernel that calls wait_for_kernel_ahead() first: its blocks may start while the last ones of the kernel
+ * ahead are at work, which saves a good part of the start. Code for less than compute capability 9.0 cannot wait, also
+ * where a later device runs it, and is launched as any other. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 static inline cudaError_t launch_early(void (*kernel)(PARAMETERS...), dim3 blocks, dim3 threads, int shared,
                                        cudaStream_t stream, const ARGUMENTS &...arguments)
 {
-    int device, major;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaFuncAttributes code;
+    cudaError_t error = cudaFuncGetAttributes(&code, (const void *)kernel);
     if (error != cudaSuccess)
         return error;
     cudaLaunchAttribute early = {};
@@ -39,7 +38,7 @@ static inline cudaError_t launch_early(void (*kernel)(PARAMETERS...), dim3 block
     config.dynamicSmemBytes = (size_t)shared;
     config.stream = stream;
     config.attrs = &early;
-    config.numAttrs = major >= 9;
+    config.numAttrs = code.ptxVersion >= 90;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 

@@ -322,7 +322,7 @@ static int launch_fitting(gm_cuda_stream stream, const gm_product_call *call)
     int count, best = 0;
     cudaError_t error = multiprocessors_of(&count);
 
-    if (error != cudaSuccess)
+    if (error != cudaSuccess || call->m == 0 || call->n == 0)
         return error;
     for (int i = 1; i < 4; i++)
         if (shapes[i].time(call, count, shapes[i].weight) < shapes[best].time(call, count, shapes[best].weight))

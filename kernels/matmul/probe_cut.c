@@ -19,7 +19,7 @@ gm_probe_parts gm_probe_cut(int64_t rows, int64_t cols, int64_t element)
         return p;
     p.rows = gm_max(gm_round_up(gm_ceil_div(gm_mul_sat(rows, p.across), PARTS), AHEAD), LEAST);
     p.down = gm_ceil_div(rows, p.rows);
-    /* down * cols, and room for less than that of a larger matrix: fewer rows may have more parts. */
+    /* down * cols, bounded so that it grows with rows and columns: `down` itself does not. */
     int64_t of_columns = gm_min(gm_mul_sat(most_down, cols), gm_add_sat(PARTS * p.cols, cols));
     p.bytes = (size_t)gm_mul_sat(gm_add_sat(gm_mul_sat(p.across, rows), of_columns), GM_PROBE_SUMS * sizeof(double));
     return p;

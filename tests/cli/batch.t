@@ -40,6 +40,10 @@ def stacks():
     product("two stacks, transposed", a @ b, "s.h5:/At s.h5:/Bt --transpose ab", every=True)
     product("a matrix for all frames as B", a @ b[9], "s.h5:/A s.h5:/two", every=True)
     product("a matrix for all frames as A", a[7] @ b, "s.h5:/one s.h5:/B", every=True)
+    for precision in ("bf16", "tf32"): # of short operands: planes of the frames below each other, and of the matrix alone
+        product(f"two stacks, {precision}", a @ b, f"s.h5 --precision {precision}", "f4")
+        product(f"a matrix for all frames as B, {precision}", a @ b[9], f"s.h5:/A s.h5:/two --precision {precision}", "f4")
+        product(f"a matrix for all frames as A, {precision}", a[7] @ b, f"s.h5:/one s.h5:/B --precision {precision}", "f4")
     gm.write("same.h5", two=np.repeat(b[9:10], 23, 0))
     checks = []
     for operand in ("s.h5:/two", "same.h5:/two"):

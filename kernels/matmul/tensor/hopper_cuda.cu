@@ -140,7 +140,8 @@ struct schemes_launch {
 /* --- The choice of a shape --- */
 
 /* Measured on this generation, of which only the ratios matter: nanoseconds of a multiprocessor for a column of 128
- * rows and 128 bytes of k; bytes that it reads, and stores, in one, and that all do; and the start of clusters. */
+ * rows and 128 bytes of k; bytes that a multiprocessor reads, and stores, in a nanosecond, and that all of them do
+ * together; and the nanoseconds that clusters take longer to start. */
 static const double column_time = 2.9, read_rate = 55, write_rate = 50, all_reads = 7300, all_writes = 2200,
                     cluster_start = 3000;
 

@@ -23,7 +23,7 @@ struct operand {
     gm_split_layout at;
 };
 
-static operand operand_of(const gm_product_call *call, int which, const gm_split_kind *kind)
+static operand operand_in(const gm_product_call *call, int which, const gm_split_kind *kind)
 {
     int64_t next = which ? call->next_b : call->next_a, frames = call->batch > 1 && next ? call->batch : 1;
     operand o = {which ? call->b : call->a,
@@ -112,7 +112,7 @@ static cudaError_t lay_out(cudaStream_t stream, const split_task *task)
 }
 
 /* The part of a panel that is `count` leaves from leaf `first` on, to the planes of three parts. */
-static split_panel leaves_of(const split_panel *p, const operand *o, int64_t first, int64_t count)
+static split_panel wide_panel_of(const split_panel *p, const operand *o, int64_t first, int64_t count)
 {
     split_panel part = *p;
     int64_t k = first * p->leaf, line = first * p->outer, depth = count * p->leaf;
@@ -129,7 +129,7 @@ static split_panel leaves_of(const split_panel *p, const operand *o, int64_t fir
 
 /* `count` leaves of so many elements from leaf `first` on: one to acc, more side by side to the parts. A batch has one
  * leaf of each product side by side. */
-static plane_leaf leaves_for(const gm_product_call *call, int64_t length, int64_t first, int64_t count)
+static plane_leaf leaves_at(const gm_product_call *call, int64_t length, int64_t first, int64_t count)
 {
     int64_t left = call->k - (first + count - 1) * length;
     plane_leaf leaf = {};
@@ -156,7 +156,7 @@ static plane_leaf leaves_for(const gm_product_call *call, int64_t length, int64_
 }
 
 /* Leaves side by side at most; 0: the call is invalid. */
-static int64_t most_leaves(const gm_product_call *call)
+static int64_t most_beside(const gm_product_call *call)
 {
     return call->part_count > GM_BATCH_MOST || call->batch > GM_BATCH_MOST ? 0
            : call->batch > 1 || call->part_count < 2                       ? 1
@@ -168,11 +168,11 @@ template <class KERNEL, class TYPE>
 static cudaError_t multiply_leaves(cudaStream_t stream, const gm_product_call *call, const split_panel *panels,
                                    int64_t length)
 {
-    int64_t leaves = divide_up(call->k, length), most = most_leaves(call);
+    int64_t leaves = divide_up(call->k, length), most = most_beside(call);
     cudaError_t error = most ? cudaSuccess : cudaErrorInvalidConfiguration;
     for (int64_t first = 0; first < leaves && error == cudaSuccess; first += most) {
         int64_t count = leaves - first < most ? leaves - first : most;
-        plane_leaf leaf = leaves_for(call, length, first, count);
+        plane_leaf leaf = leaves_at(call, length, first, count);
         error = KERNEL::template multiply<TYPE>(stream, panels, &leaf);
         if (error == cudaSuccess && count > 1)
             error = fold_parts<typename TYPE::sum>(stream, call, count, call->accumulate || first > 0);
@@ -199,7 +199,7 @@ static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
     for (int i = 0; i < 2; i++) {
-        operand o = operand_of(call, i, &kind);
+        operand o = operand_in(call, i, &kind);
         panels[i] = panel_of(call, &o);
         if (!o.ready)
             add_panel(&task, &panels[i], o.k_fastest);
@@ -235,10 +235,10 @@ static units_of units_for(const split_panel *panels, int64_t first, int64_t coun
 }
 
 /* The units of a scheme on tensor cores. */
-static plane_leaf leaves_by(const gm_product_call *call, const split_panel *panels, int64_t first, int64_t count,
-                            gm_scheme scheme)
+static plane_leaf leaves_of_scheme(const gm_product_call *call, const split_panel *panels, int64_t first, int64_t count,
+                                   gm_scheme scheme)
 {
-    plane_leaf leaf = leaves_for(call, call->leaf, first, count);
+    plane_leaf leaf = leaves_at(call, call->leaf, first, count);
     leaf.units = units_for(panels, first, count, scheme);
     leaf.scale_a = panels[0].scale[scheme] + first * panels[0].outer;
     leaf.scale_b = panels[1].scale[scheme] + first * panels[1].outer;
@@ -251,14 +251,14 @@ static cudaError_t multiply_by_schemes(cudaStream_t stream, const gm_product_cal
                                        const split_panel *panels, int64_t first, int64_t count)
 {
     const units_of plain = units_for(panels, first, count, GM_SCHEME_F32);
-    plane_leaf leaves[] = {leaves_by(call, panels, first, count, GM_SCHEME_F16),
-                           leaves_by(call, panels, first, count, GM_SCHEME_BF16)};
+    plane_leaf leaves[] = {leaves_of_scheme(call, panels, first, count, GM_SCHEME_F16),
+                           leaves_of_scheme(call, panels, first, count, GM_SCHEME_BF16)};
     split_panel of_schemes[2][2] = {{panels[0], panels[1]}};
     split_task task = {};
 
     leaves[1].k = 0; /* of the planes of these leaves alone */
     for (int i = 0; i < 2; i++) {
-        of_schemes[1][i] = leaves_of(&panels[i], &operands[i], first, count);
+        of_schemes[1][i] = wide_panel_of(&panels[i], &operands[i], first, count);
         add_panel(&task, &of_schemes[1][i], operands[i].k_fastest);
     }
     cudaError_t error = split<split_bf16x3>(stream, &task, &leaves[1].units);
@@ -283,13 +283,13 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
     operand operands[2];
     split_panel panels[2];
     split_task task = {};
-    int64_t leaves = divide_up(call->k, call->leaf), most = most_leaves(call);
+    int64_t leaves = divide_up(call->k, call->leaf), most = most_beside(call);
     cudaError_t error = most && call->batch < 2 ? cudaSuccess : cudaErrorInvalidConfiguration;
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
     for (int i = 0; i < 2 && error == cudaSuccess; i++) {
-        operands[i] = operand_of(call, i, &kind);
+        operands[i] = operand_in(call, i, &kind);
         panels[i] = panel_of(call, &operands[i]);
         if (operands[i].ready)
             continue;
@@ -325,7 +325,7 @@ static int multiply_int8(cudaStream_t stream, const gm_product_call *call)
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call); /* the bits of 0 are the same */
     for (int i = 0; i < 2; i++) {
-        operand o = operand_of(call, i, &kind);
+        operand o = operand_in(call, i, &kind);
         panels[i] = panel_of(call, &o);
         if (!o.ready)
             add_panel(&task, &panels[i], o.k_fastest);

@@ -44,8 +44,9 @@ typedef struct gm_split_layout {
     size_t bytes;
 } gm_split_layout;
 
-/* The layout for a panel of k elements of each of `outer` lines. parts: leaves that are computed side by side; 0: one
- * after the other. Pure; more of any but `leaf` never takes less. */
+/* The layout for a panel of k elements of each of `outer` lines, or for the panels of a batch below each other, of so
+ * many lines together. parts: leaves that are computed side by side; 0: one after the other. Pure; more of any but
+ * `leaf` never takes less. */
 gm_split_layout gm_split_lay(const gm_split_kind *kind, int64_t outer, int64_t k, int64_t leaf, int64_t parts);
 
 #ifdef __cplusplus

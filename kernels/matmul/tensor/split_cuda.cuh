@@ -228,7 +228,7 @@ static __device__ __forceinline__ void store_parts(const split_panel &p, int64_t
                        k))[i] = out[plane].pack[i];
 }
 
-/* Panels that a launch splits: that of blockIdx.z. */
+/* Panels that a launch splits: that of blockIdx.z. The grid has the blocks and the frames of the larger one. */
 struct split_task {
     split_panel panel[2];
     bool k_fastest[2];
@@ -254,7 +254,7 @@ static __device__ __forceinline__ void split_block(const split_panel &p)
     int64_t along = p.pitch / GM_SPLIT_K, k0 = blockIdx.x % along * GM_SPLIT_K,
             outer0 = blockIdx.x / along * GM_SPLIT_GROUP;
 
-    if (outer0 >= p.outer) /* the other panel of the launch is larger */
+    if (outer0 >= p.outer)
         return;
     if (!K_FASTEST) {
 #pragma unroll
@@ -296,7 +296,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
 {
     const split_panel p = panel_of_block<float>(task, sizeof(typename SPLIT::element));
     wait_for_kernel_ahead();
-    if (!may_be_there(&units))
+    if (blockIdx.y >= p.frames || !may_be_there(&units))
         return;
     if (task.k_fastest[blockIdx.z])
         split_block<SPLIT, true>(p);
@@ -346,6 +346,8 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) lay_out_bytes(const __gr
 {
     const split_panel p = panel_of_block<uint8_t>(task, 1);
     wait_for_kernel_ahead();
+    if (blockIdx.y >= p.frames)
+        return;
     if (task.k_fastest[blockIdx.z])
         lay_out_block<true>(p);
     else

@@ -4,7 +4,7 @@
 #include "tests/kernels/each.h"
 
 /* PAD: elements after a row and after a product that must stay as they are. */
-enum { BATCH = 5, PAD = 16, LEAF = 128 };
+enum { BATCH = 5, PAD = 16, LEAF = 128, GUARD = 1 << 16 };
 
 /* BATCH operands or results, each of rows x ld elements and PAD more, of random numbers. */
 typedef struct stack {
@@ -37,6 +37,32 @@ static const void *at(const stack *s, int64_t index)
     return (const char *)s->device + (size_t)(index * s->next) * s->size;
 }
 
+/* The work space of an operand of so many lines, and GUARD bytes after it that must stay as they are. */
+typedef struct room {
+    size_t bytes;
+    unsigned char *host;
+    void *device;
+} room;
+
+static room room_make(bench *b, const gm_product *product, int64_t lines, int64_t k)
+{
+    room r = {.bytes = gm_split_lay(&product->work, lines, k, LEAF, 0).bytes};
+    r.host = host_memory(r.bytes + GUARD);
+    memset(r.host, 0xa5, r.bytes + GUARD);
+    r.device = lend(b, r.host, r.bytes + GUARD);
+    return r;
+}
+
+static int room_free(bench *b, room *r)
+{
+    int intact = 1;
+    reclaim(b, r->device, r->host, r->bytes + GUARD);
+    for (size_t i = r->bytes; i < r->bytes + GUARD; i++)
+        intact = intact && r->host[i] == 0xa5;
+    free(r->host);
+    return intact;
+}
+
 /* Runs the call on a copy of acc, as one batch or product by product; returns what is in acc then. */
 static char *multiply(bench *b, const gm_product *product, gm_product_call call, const stack *acc, int together)
 {
@@ -59,20 +85,17 @@ static char *multiply(bench *b, const gm_product *product, gm_product_call call,
 
 static void test_product(bench *b, const gm_product *product, int64_t m, int64_t n, int64_t k)
 {
-    int same = 1, count = 0;
+    int same = 1, intact = 1, count = 0;
     int64_t tile_count = 2 * product->wants_tiles;
     size_t bytes = (size_t)(tile_count * product->tile * product->tile) * gm_dtype_size(product->accumulator);
-    void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes), *work[2] = {NULL, NULL};
-    for (int i = 0; i < 2; i++) {
-        size_t need = gm_split_lay(&product->work, BATCH * (i ? n : m), k, LEAF, 0).bytes;
-        if (need)
-            must(b->ops->alloc(b->device, need, &work[i]));
-    }
+    void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes);
     for (int way = 0; way < 32; way += getenv("GPUMEM_TEST_MEMCHECK") ? 5 : 1) {
         int ta = way & 1, tb = way >> 1 & 1, shared = way >> 2 & 3;
         stack a = stack_make(b, ta ? k : m, ta ? m : k, product->operand);
         stack o = stack_make(b, tb ? n : k, tb ? k : n, product->operand);
         stack acc = stack_make(b, m, n, product->accumulator);
+        room rooms[] = {room_make(b, product, shared == 1 ? m : BATCH * m, k),
+                        room_make(b, product, shared == 2 ? n : BATCH * n, k)};
         gm_product_call call = {.m = m,
                                 .n = n,
                                 .k = k,
@@ -87,7 +110,7 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
                                 .tile = product->tile,
                                 .tiles = tiles,
                                 .tile_count = tile_count,
-                                .work = {work[0], work[1]},
+                                .work = {rooms[0].device, rooms[1].device},
                                 .accumulate = way >> 4,
                                 .next_a = shared == 1 ? 0 : a.next,
                                 .next_b = shared == 2 ? 0 : o.next,
@@ -95,17 +118,17 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
         char *one = multiply(b, product, call, &acc, 0), *all = multiply(b, product, call, &acc, 1);
         same &= memcmp(one, all, acc.bytes) == 0;
         count++;
+        for (int i = 0; i < 2; i++)
+            intact &= room_free(b, &rooms[i]);
         free(one);
         free(all);
         stack_free(b, &a);
         stack_free(b, &o);
         stack_free(b, &acc);
     }
-    for (int i = 0; i < 2; i++)
-        b->ops->free(b->device, work[i]);
     reclaim(b, tiles, NULL, 0);
     free(tiles_host);
-    tap_ok(same, "%s %s, %d batches of %lld x %lld x %lld: the bits of each product alone", b->ops->kind,
+    tap_ok(same && intact, "%s %s, %d batches of %lld x %lld x %lld: the bits of each product alone", b->ops->kind,
            product->kernel, count, (long long)m, (long long)n, (long long)k);
 }
 
