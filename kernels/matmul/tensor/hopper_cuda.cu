@@ -171,20 +171,23 @@ static cudaError_t launch_best(const LAUNCH &launch)
     cudaError_t error = multiprocessors_of(&count);
     if (error != cudaSuccess)
         return error;
-    const hopper_tiles tiles[] = {tiles_of(launch.leaf, 2, WIDE, count), tiles_of(launch.leaf, 1, 128, count),
-                                  tiles_of(launch.leaf, 1, 64, count)};
+    static const struct {
+        int blocks, tile_n;
+        cudaError_t (LAUNCH::*run)(int multiprocessors) const;
+    } shapes[] = {{2, WIDE, &LAUNCH::template run<2, WIDE>},
+                  {1, 128, &LAUNCH::template run<1, 128>},
+                  {1, 64, &LAUNCH::template run<1, 64>}};
     double least = HUGE_VAL;
     int best = 0;
     for (int i = 0; i < 3; i++) {
-        double time = time_of(launch.leaf, &tiles[i], LAUNCH::PLANES, LAUNCH::ELEMENT);
+        const hopper_tiles tiles = tiles_of(launch.leaf, shapes[i].blocks, shapes[i].tile_n, count);
+        double time = time_of(launch.leaf, &tiles, LAUNCH::PLANES, LAUNCH::ELEMENT);
         if (time < 0.95 * least) {
             least = time;
             best = i;
         }
     }
-    return best == 0   ? launch.template run<2, WIDE>(count)
-           : best == 1 ? launch.template run<1, 128>(count)
-                       : launch.template run<1, 64>(count);
+    return (launch.*shapes[best].run)(count);
 }
 
 struct hopper_kernels {

@@ -63,7 +63,7 @@ static split_panel panel_of(const gm_product_call *call, const operand *o)
 
 static unsigned blocks_for(int64_t items, int each)
 {
-    return (unsigned)((items + each - 1) / each);
+    return (unsigned)divide_up(items, each);
 }
 
 /* Ranges, scales and schemes of all lines. */
@@ -85,6 +85,19 @@ static void add_panel(split_task *task, const split_panel *panel, bool k_fastest
 {
     task->panel[task->count] = *panel;
     task->k_fastest[task->count++] = k_fastest;
+}
+
+/* Both panels, and the task of those that are not ready. */
+static split_task panels_of(const gm_product_call *call, const gm_split_kind *kind, split_panel panels[2])
+{
+    split_task task = {};
+    for (int i = 0; i < 2; i++) {
+        operand o = operand_in(call, i, kind);
+        panels[i] = panel_of(call, &o);
+        if (!o.ready)
+            add_panel(&task, &panels[i], o.k_fastest);
+    }
+    return task;
 }
 
 /* Blocks of 64 x 64 elements: of a panel, its frames, and the panels of a task. */
@@ -119,7 +132,7 @@ static split_panel wide_panel_of(const split_panel *p, const operand *o, int64_t
     part.src += o->k_fastest ? k : k * p->ld;
     part.k = p->k - k < depth ? p->k - k : depth;
     part.planes = o->work + o->at.wide;
-    part.pitch = (part.k + GM_SPLIT_K - 1) / GM_SPLIT_K * GM_SPLIT_K;
+    part.pitch = divide_up(part.k, GM_SPLIT_K) * GM_SPLIT_K;
     for (int i = 0; i < 2; i++)
         part.scale[i] += line;
     return part;
@@ -194,16 +207,10 @@ static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
     const gm_split_kind kind = {(int32_t)sizeof(typename TYPE::element), SPLIT::PLANES, 0};
     const units_of all = {};
     split_panel panels[2];
-    split_task task = {};
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
-    for (int i = 0; i < 2; i++) {
-        operand o = operand_in(call, i, &kind);
-        panels[i] = panel_of(call, &o);
-        if (!o.ready)
-            add_panel(&task, &panels[i], o.k_fastest);
-    }
+    split_task task = panels_of(call, &kind, panels);
     cudaError_t error = split<SPLIT>(stream, &task, &all);
     return error == cudaSuccess ? multiply_leaves<KERNEL, TYPE>(stream, call, panels, call->leaf) : error;
 }
@@ -320,16 +327,10 @@ static int multiply_int8(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {1, 1, 0};
     split_panel panels[2];
-    split_task task = {};
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call); /* the bits of 0 are the same */
-    for (int i = 0; i < 2; i++) {
-        operand o = operand_in(call, i, &kind);
-        panels[i] = panel_of(call, &o);
-        if (!o.ready)
-            add_panel(&task, &panels[i], o.k_fastest);
-    }
+    split_task task = panels_of(call, &kind, panels);
     cudaError_t error = lay_out(stream, &task);
     if (error != cudaSuccess)
         return error;

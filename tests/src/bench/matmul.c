@@ -259,6 +259,19 @@ static void plant_holding(gm_job *job)
     job->ops = &ops;
 }
 
+/* A wrong row of the library ends the command with an error that says of which product. */
+static void test_wrong_row(const gm_ranks *ranks, command_setup *setup, const char *line, const char *product,
+                           const char *what)
+{
+    gm_error error;
+    is_wrong = 1;
+    int status = command_run_all(ranks, setup, line);
+    gm_error_get(&error);
+    tap_ok(status == GM_ECHECK && strstr(error.text, product) && strstr(error.text, "relative error"), "%s: %s", what,
+           error.text);
+    is_wrong = 0;
+}
+
 static double error_of(const json_t *row, const char *kind)
 {
     const json_t *errors = json_object_get(json_object_get(row, "errors"), kind);
@@ -312,12 +325,7 @@ static void test_products(const gm_ranks *ranks)
                  json_number_value(json_object_get(one, "worst")) <= json_number_value(json_object_get(one, "best"));
     tap_ok(means == 7, "a mean for each precision: %d", means);
     json_decref(root);
-    is_wrong = 1;
-    status = command_run_all(ranks, plant, line);
-    gm_error_get(&error);
-    tap_ok(status == GM_ECHECK && strstr(error.text, "bf16") && strstr(error.text, "relative error"),
-           "a wrong row of the library is found: %s", error.text);
-    is_wrong = 0;
+    test_wrong_row(ranks, plant, line, "bf16", "a wrong row of the library is found");
 }
 
 /* Rows of ours and of the library for each precision. bf16 goes frame by frame, which no held queue could take. */
@@ -353,12 +361,7 @@ static void test_batch(const gm_ranks *ranks)
            ready_int8);
     tap_ok(batches == calls && calls > 0, "the library has one call for a batch: %d of %d", batches, calls);
     json_decref(root);
-    is_wrong = 1;
-    status = command_run_all(ranks, plant_holding, line);
-    gm_error_get(&error);
-    tap_ok(status == GM_ECHECK && strstr(error.text, "bf16: 6x19x33x5") && strstr(error.text, "relative error"),
-           "a wrong row of the last frame is found: %s", error.text);
-    is_wrong = 0;
+    test_wrong_row(ranks, plant_holding, line, "bf16: 6x19x33x5", "a wrong row of the last frame is found");
 }
 
 int main(void)
