@@ -6,6 +6,7 @@
 #include "kernels/reduce/calls.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -72,9 +73,17 @@ static const gm_product *real_product;
 static unsigned queues_opened;
 enum { MAX_PAGEABLE = 64 };
 static struct {
-    const char *_Atomic from; /* NULL: a free place */
+    const char *from; /* NULL: a free place */
     size_t bytes;
-} pageable[MAX_PAGEABLE]; /* memory that is not pinned yet */
+} pageable[MAX_PAGEABLE]; /* memory that is not pinned yet; under the lock: threads allocate, pin and copy at once */
+
+static void die(const char *why)
+{
+    gm_error error;
+    gm_error_get(&error);
+    fprintf(stderr, "the slow device: %s %s\n", why, error.text);
+    abort();
+}
 
 static slow_queue *slow_of(gm_queue *queue)
 {
@@ -146,7 +155,7 @@ static void *run(void *argument)
             delay(q);
             pthread_mutex_lock(&device_lock); /* one piece of work at a time, as the CPU device expects */
             if (do_work(q, w))
-                abort();
+                die("work of a queue fails:");
             pthread_mutex_unlock(&device_lock);
             pthread_mutex_lock(&lock);
         }
@@ -185,7 +194,7 @@ static int queue_open(gm_device *device, gm_queue **queue)
     q->seed = ++queues_opened * 7919;
     int status = real->queue_open(device, &q->real);
     if (!status && pthread_create(&q->thread, NULL, run, q))
-        abort();
+        die("no thread for a queue");
     *queue = (gm_queue *)(void *)q;
     return status;
 }
@@ -263,22 +272,29 @@ static int event_seconds(gm_event *from, gm_event *to, double *seconds)
 
 static int host_alloc_pageable(gm_device *device, size_t bytes, void **out)
 {
-    int status = real->host_alloc_pageable(device, bytes, out);
-    for (int i = 0; i < MAX_PAGEABLE && !status; i++)
-        if (!pageable[i].from) {
-            pageable[i].from = *out;
-            pageable[i].bytes = bytes;
-            return GM_OK;
-        }
-    return status ? status
-                  : gm_fail(GM_EDEVICE, "the test device is limited to %d blocks of pageable memory", MAX_PAGEABLE);
+    int i = 0, status = real->host_alloc_pageable(device, bytes, out);
+    if (status)
+        return status;
+    pthread_mutex_lock(&lock);
+    while (i < MAX_PAGEABLE && pageable[i].from)
+        i++;
+    if (i < MAX_PAGEABLE) {
+        pageable[i].from = *out;
+        pageable[i].bytes = bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < MAX_PAGEABLE
+               ? GM_OK
+               : gm_fail(GM_EDEVICE, "the test device is limited to %d blocks of pageable memory", MAX_PAGEABLE);
 }
 
 static void host_pin(gm_device *device, void *memory)
 {
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_PAGEABLE; i++)
         if (pageable[i].from == memory)
             pageable[i].from = NULL;
+    pthread_mutex_unlock(&lock);
     real->host_pin(device, memory);
 }
 
@@ -291,10 +307,12 @@ static void host_free(gm_device *device, void *memory)
 static int is_pageable(const void *memory)
 {
     const char *at = memory;
+    int is = 0;
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_PAGEABLE; i++)
-        if (pageable[i].from && at >= pageable[i].from && at < pageable[i].from + pageable[i].bytes)
-            return 1;
-    return 0;
+        is |= pageable[i].from && at >= pageable[i].from && at < pageable[i].from + pageable[i].bytes;
+    pthread_mutex_unlock(&lock);
+    return is;
 }
 
 static int copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
@@ -302,7 +320,7 @@ static int copy(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, s
 {
     work w = {.kind = COPY};
     if (is_pageable(dst) || is_pageable(src))
-        abort(); /* on a real device the copy would be slow or synchronous */
+        die("a copy of memory that is not pinned is slow or synchronous on a real device");
     w.of.copy.dst = dst;
     w.of.copy.src = src;
     w.of.copy.dst_pitch = dst_pitch;
@@ -336,7 +354,7 @@ static int run_product(gm_queue *queue, const gm_product_call *call)
 void slow_queue_call(void *queue, void (*function)(void *), void *argument)
 {
     if (put(queue, &(work){.kind = CALL, .of.call = {function, argument}}))
-        abort();
+        die("a function is not queued:");
 }
 
 static const gm_product *find_product(gm_device *device, int index)

@@ -265,7 +265,7 @@ static void test_wrong_row(const gm_ranks *ranks, command_setup *setup, const ch
 {
     gm_error error;
     is_wrong = 1;
-    int status = command_run_all(ranks, setup, line);
+    int status = command_run_all(ranks, setup, "%s", line);
     gm_error_get(&error);
     tap_ok(status == GM_ECHECK && strstr(error.text, product) && strstr(error.text, "relative error"), "%s: %s", what,
            error.text);
