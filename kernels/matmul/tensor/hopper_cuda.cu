@@ -74,7 +74,7 @@ static cudaError_t work_for(const split_panel *panels, const plane_leaf *leaf, h
     cudaError_t error = cudaSuccess;
     work->leaf = *leaf;
     for (int i = 0; i < 2 && error == cudaSuccess; i++)
-        error = panels[i].frames * panels[i].outer > INT32_MAX
+        error = panels[i].frames * panels[i].outer > INT32_MAX || panels[i].pitch > INT32_MAX
                     ? cudaErrorInvalidConfiguration
                     : map_planes(&panels[i], SHAPE::PLANES, ELEMENT, rows[i], &work->maps[i]);
     return error;

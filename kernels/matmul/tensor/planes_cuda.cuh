@@ -149,8 +149,8 @@ static plane_leaf leaves_at(const gm_product_call *call, int64_t length, int64_t
     leaf.m = call->m;
     leaf.n = call->n;
     leaf.k = first * length;
-    leaf.depth = length;
     leaf.last_depth = left < length ? left : length;
+    leaf.depth = count == 1 ? leaf.last_depth : length;
     leaf.parts = (int)count;
     leaf.accumulate = count == 1 && (call->accumulate || first > 0);
     leaf.acc = count == 1 ? call->acc : call->parts;
@@ -158,7 +158,6 @@ static plane_leaf leaves_at(const gm_product_call *call, int64_t length, int64_t
     leaf.next_k = length;
     leaf.next_acc = call->m * call->ldacc;
     if (call->batch > 1) {
-        leaf.depth = leaf.last_depth;
         leaf.parts = (int)call->batch;
         leaf.next_k = 0;
         leaf.next_a = call->next_a ? call->m : 0;
