@@ -47,6 +47,7 @@ GM_TESTS = \
 	tests/kernels/move/gather \
 	tests/kernels/move/index_rows \
 	tests/kernels/matmul/probe \
+	tests/kernels/matmul/rounded \
 	tests/kernels/matmul/unpack \
 	tests/src/budget \
 	tests/src/bench/exchange.np2 \
@@ -308,6 +309,7 @@ tests_kernels_move_index_rows_SOURCES = tests/kernels/move/index_rows.c tests/ke
 tests_kernels_normalize_histogram_SOURCES = tests/kernels/normalize/histogram.c tests/kernels/each.h
 tests_kernels_normalize_normalize_SOURCES = tests/kernels/normalize/normalize.c tests/kernels/each.h
 tests_kernels_matmul_probe_SOURCES = tests/kernels/matmul/probe.c tests/kernels/each.h
+tests_kernels_matmul_rounded_SOURCES = tests/kernels/matmul/rounded.c tests/kernels/each.h
 tests_kernels_matmul_product_SOURCES = tests/kernels/matmul/product.c tests/kernels/each.h
 tests_kernels_matmul_schemes_SOURCES = tests/kernels/matmul/schemes.c tests/kernels/each.h
 tests_kernels_reduce_reduce_SOURCES = tests/kernels/reduce/reduce.c tests/kernels/each.h

@@ -31,6 +31,12 @@ extern "C" {
 /* Products, or matrices of a probe, in a call: a grid of CUDA has no more blocks along y. */
 enum { GM_BATCH_MOST = 65535 };
 
+/* Numbers of elements of a result that are not finite. */
+typedef struct gm_nonfinite {
+    uint64_t nan, inf; /* NaN and infinity in the float64 value itself */
+    uint64_t overflow; /* finite in float64, infinite in the type of C; I32: beyond its ends */
+} gm_nonfinite;
+
 /* acc = (accumulate ? acc : 0) folded with the partial products of op(A) op(B), leaf after leaf in the order of k:
  * acc += leaf_0; acc += leaf_1; ... Each leaf is summed for itself, in an order that depends on nothing but the leaf;
  * each fold is one rounded addition in the accumulator's type. So the bits of an element do not depend on how many
@@ -64,6 +70,10 @@ typedef struct gm_product_call {
     int64_t batch;
     int64_t next_a, next_b; /* multiples of 16 bytes, as lda is */
     int64_t next_acc;
+    /* Not NULL, only if the product `rounds`: acc has elements of float32, sums in float64 that are rounded once. Not
+     * accumulated, and of one leaf, or of leaves that are all side by side. Device memory; a sum that float32 does not
+     * hold adds 1 to overflow and takes 1 from inf, since gm_finish_call counts the infinity that it has become. */
+    gm_nonfinite *rounded;
 } gm_product_call;
 
 /* The error of an element of a leaf, relative to (|A| |B|): of each operand, and of each addition to a sum of up to
@@ -89,7 +99,8 @@ typedef struct gm_product {
     double speed; /* flop/s, as a part of the device's limit for the accumulator's type; 0: as the first product */
     int64_t least_work;       /* m n k from which it is the faster one */
     int64_t least_k, least_c; /* and so are k, and m n */
-    int batches;              /* run takes call.batch */
+    int batches;              /* run takes call.batch, */
+    int rounds;               /* and call.rounded */
 } gm_product;
 
 /* The product that is asked for. Sizes of 0: of any. */
@@ -137,12 +148,6 @@ typedef struct gm_fold_call {
     int64_t ld;
     gm_dtype type;
 } gm_fold_call;
-
-/* Numbers of elements of a result that are not finite. */
-typedef struct gm_nonfinite {
-    uint64_t nan, inf; /* NaN and infinity in the float64 value itself */
-    uint64_t overflow; /* finite in float64, infinite in the type of C; I32: beyond its ends */
-} gm_nonfinite;
 
 /* out[i][j] = alpha acc[i][j] + beta c0[i][j], evaluated in float64 with each operation rounded, then rounded once to
  * the type of C: to the nearest integer, or the next end of I32; NaN to 0. */
@@ -203,7 +208,7 @@ gm_probe_parts gm_probe_cut(int64_t rows, int64_t cols, int64_t element);
 /* The products are no entries of the table: gm_device_ops.product lists them. */
 enum { GM_CPU_TILE = 512, GM_CPU_TILES = 1, GM_CPU_TILES_COPIES = 4 }; /* tiles: those of a thread */
 int gm_cpu_matmul_fp32(int threads, const gm_product_call *call);      /* float32 operands and accumulators */
-int gm_cpu_matmul_fp64(int threads, const gm_product_call *call);      /* float64 operands and accumulators */
+int gm_cpu_matmul_fp64(int threads, const gm_product_call *call);      /* float64 operands and accumulators; rounds */
 int gm_cpu_matmul_tf32(int threads, const gm_product_call *call);      /* as fp32; operands are rounded when used */
 int gm_cpu_matmul_fp16(int threads, const gm_product_call *call);
 int gm_cpu_matmul_bf16(int threads, const gm_product_call *call);

@@ -2,6 +2,7 @@
  * operands that are copied. So neither the number of threads nor the block of C that a rank holds has a say in the
  * bits; the threads share out the tiles, of all products of a batch. */
 #include <inttypes.h>
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -127,6 +128,31 @@ static const real real_bf16 = {sizeof(float), sizeof(float), gemm_copies, add_fl
 
 /* --- All of them --- */
 
+static size_t acc_size(const real *real, const gm_product_call *call)
+{
+    return call->rounded ? sizeof(float) : real->size;
+}
+
+/* acc [m][n] = tile [m][n], float64, rounded. */
+static void store_rounded(const gm_product_call *call, int64_t m, int64_t n, float *acc, const double *tile)
+{
+    uint64_t over = 0;
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double sum = tile[i * n + j];
+            float rounded = (float)sum;
+            over += isinf(rounded) && !isinf(sum);
+            acc[i * call->ldacc + j] = rounded;
+        }
+    }
+    if (over > 0) {
+#pragma omp atomic
+        call->rounded->overflow += over;
+#pragma omp atomic
+        call->rounded->inf -= over;
+    }
+}
+
 /* Is the product still wanted? The main thread hears of the other ranks. */
 static int is_wanted(int *stopped)
 {
@@ -147,7 +173,7 @@ static gm_product_call product_of(const real *real, const gm_product_call *call,
     gm_product_call one = *call;
     one.a = element(real, call->a, call->next_a, index, 0);
     one.b = element(real, call->b, call->next_b, index, 0);
-    one.acc = (char *)call->acc + (size_t)(index * call->next_acc) * real->size;
+    one.acc = (char *)call->acc + (size_t)(index * call->next_acc) * acc_size(real, call);
     return one;
 }
 
@@ -156,8 +182,10 @@ static void make_tile(const real *real, const gm_product_call *call, int64_t i0,
 {
     int64_t m = gm_min(call->tile, call->m - i0), n = gm_min(call->tile, call->n - j0);
     float *work = (float *)(void *)((char *)buffer + (size_t)(call->tile * call->tile) * real->size);
-    char *acc = (char *)call->acc + (size_t)(i0 * call->ldacc + j0) * real->size;
-    if (call->k == 0 && !call->accumulate)
+    char *acc = (char *)call->acc + (size_t)(i0 * call->ldacc + j0) * acc_size(real, call);
+    if (call->k == 0 && call->rounded)
+        clear(&real_float, m, n, acc, call->ldacc);
+    else if (call->k == 0 && !call->accumulate)
         clear(real, m, n, acc, call->ldacc);
     for (int64_t l0 = 0; l0 < call->k && is_wanted(stopped); l0 += call->leaf) {
         int64_t k = gm_min(call->leaf, call->k - l0);
@@ -165,7 +193,10 @@ static void make_tile(const real *real, const gm_product_call *call, int64_t i0,
                                           : element(real, call->a, call->lda, i0, l0);
         const void *b = call->transpose_b ? element(real, call->b, call->ldb, j0, l0)
                                           : element(real, call->b, call->ldb, l0, j0);
-        if (l0 == 0 && !call->accumulate) {
+        if (call->rounded) {
+            real->gemm(real, call, m, n, k, a, b, buffer, n, work);
+            store_rounded(call, m, n, (float *)(void *)acc, buffer);
+        } else if (l0 == 0 && !call->accumulate) {
             real->gemm(real, call, m, n, k, a, b, acc, call->ldacc, work);
         } else {
             real->gemm(real, call, m, n, k, a, b, buffer, n, work);
@@ -189,6 +220,8 @@ static int matmul(const real *real, int threads, const gm_product_call *call)
                        " can count",
                        call->lda, call->ldb, call->ldacc);
     }
+    if (call->rounded && (call->accumulate || call->k > call->leaf))
+        return gm_fail(GM_EINTERNAL, "product on the CPU: sums of several parts cannot be rounded once");
     int64_t across = gm_ceil_div(call->n, call->tile), tiles = across * gm_ceil_div(call->m, call->tile);
     int64_t batch = gm_max(call->batch, 1);
     int stopped = 0, tiles_each = real->copy[0] ? GM_CPU_TILES_COPIES : GM_CPU_TILES;

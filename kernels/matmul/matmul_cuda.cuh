@@ -19,6 +19,7 @@ typedef struct kernel_call {
     int64_t ldacc, leaf;
     int64_t next_a, next_b, next_acc;
     int64_t last_k; /* of the last product of a batch */
+    gm_nonfinite *rounded;
     int accumulate;
 } kernel_call;
 
@@ -142,9 +143,9 @@ static __device__ __forceinline__ int64_t k_of(const kernel_call &call)
 
 static kernel_call kernel_call_of(const gm_product_call *call)
 {
-    kernel_call k = {call->m,      call->n,      call->k,        call->a,     call->lda,
-                     call->b,      call->ldb,    call->acc,      call->ldacc, call->leaf,
-                     call->next_a, call->next_b, call->next_acc, call->k,     call->accumulate};
+    kernel_call k = {call->m,        call->n,   call->k,       call->a,         call->lda,    call->b,
+                     call->ldb,      call->acc, call->ldacc,   call->leaf,      call->next_a, call->next_b,
+                     call->next_acc, call->k,   call->rounded, call->accumulate};
     return k;
 }
 
@@ -170,6 +171,7 @@ static kernel_call kernel_call_of_leaves(const gm_product_call *call, int64_t fi
     k.k = count == 1 ? k.last_k : call->leaf;
     k.acc = call->parts;
     k.next_acc = call->m * call->ldacc;
+    k.rounded = NULL;
     k.accumulate = 0;
     return k;
 }
@@ -218,6 +220,8 @@ struct product_launch {
             return cudaSuccess;
         if (tiles(k) > INT32_MAX || batch > GM_BATCH_MOST || parts > GM_BATCH_MOST)
             return cudaErrorInvalidConfiguration;
+        if (call->rounded && (call->accumulate || leaves > (batch > 1 || parts < 2 ? 1 : parts)))
+            return cudaErrorInvalidValue;
         if (batch > 1 || parts < 2 || leaves < 2)
             return launch(stream, call, k, batch);
         for (int64_t first = 0; first < leaves && error == cudaSuccess; first += parts)

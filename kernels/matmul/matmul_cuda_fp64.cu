@@ -180,6 +180,44 @@ static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row
     }
 }
 
+/* Stores them in float32, as gm_product_call.rounded has it. */
+template <class S, bool BATCH>
+static __device__ __forceinline__ void round_to(const kernel_call &call, int64_t row, int64_t col,
+                                                const double (&acc)[S::FRAGS_M][S::FRAGS_N][4])
+{
+    float *c = acc_of<BATCH, float>(call) + row * call.ldacc + col;
+    int64_t ld = call.ldacc;
+    unsigned over = 0;
+
+    asm volatile("" : "+l"(ld)); /* as in fold() */
+#pragma unroll
+    for (int i = 0; i < 2 * S::FRAGS_M; i++) {
+        float *to = c + 8 * i * ld;
+        bool wide = (uintptr_t)to % sizeof(float2) == 0;
+        if (row + 8 * i >= call.m)
+            break;
+#pragma unroll
+        for (int j = 0; j < S::FRAGS_N; j++) {
+            const double *sum = &acc[i / 2][j][i % 2 * 2];
+            int64_t left = call.n - col - 8 * j;
+            float2 pair;
+            if (left < 1)
+                continue;
+            over += round_sum(sum[0], &pair.x);
+            if (left > 1)
+                over += round_sum(sum[1], &pair.y);
+            if (left > 1 && wide) {
+                *(float2 *)(to + 8 * j) = pair;
+            } else {
+                to[8 * j] = pair.x;
+                if (left > 1)
+                    to[8 * j + 1] = pair.y;
+            }
+        }
+    }
+    count_overflow(call.rounded, over);
+}
+
 template <class S, bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_matrices(const kernel_call call)
 {
@@ -269,7 +307,10 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_matrice
                 }
             }
         }
-        fold<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
+        if (sizeof(T) == sizeof(float) && call.rounded)
+            round_to<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, acc);
+        else
+            fold<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
         add = true;
     } while (step < steps);
 }

@@ -23,20 +23,39 @@ static __device__ __forceinline__ void add_ahead(ACC *sum, const ACC **part, int
         *sum += ahead[i];
 }
 
-/* acc = (accumulate ? acc : 0) + part_0 + part_1 + ..., each addition rounded: as a kernel folds leaf after leaf. */
-template <typename ACC>
-static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
-    add_parts(int64_t m, int64_t n, ACC *c, const ACC *parts, int64_t ld, int count, int accumulate)
+/* A sum in float32, rounded. Returns 1 if float32 does not hold it. */
+static __device__ __forceinline__ unsigned round_sum(double sum, float *rounded)
 {
+    *rounded = (float)sum;
+    return isinf(*rounded) && !isinf(sum);
+}
+
+/* What gm_product_call.rounded promises of the sums that float32 does not hold; usually there are none. */
+static __device__ __forceinline__ void count_overflow(gm_nonfinite *count, unsigned over)
+{
+    if (over == 0)
+        return;
+    atomicAdd((unsigned long long *)&count->overflow, (unsigned long long)over);
+    atomicAdd((unsigned long long *)&count->inf, 0 - (unsigned long long)over);
+}
+
+/* acc = (accumulate ? acc : 0) + part_0 + part_1 + ..., each addition rounded: as a kernel folds leaf after leaf. With
+ * another type of acc, that sum is rounded once more, and acc is not read. */
+template <typename ACC, typename OUT>
+static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
+    add_parts(int64_t m, int64_t n, OUT *c, const ACC *parts, int64_t ld, int count, int accumulate,
+              gm_nonfinite *rounded)
+{
+    unsigned over = 0;
     int64_t col = (int64_t)blockIdx.x * PARTS_COLS + threadIdx.x, next = m * ld;
     wait_for_kernel_ahead();
     if (col >= n)
         return;
     for (int64_t row = (int64_t)blockIdx.y * PARTS_ROWS + threadIdx.y; row < m;
          row += (int64_t)gridDim.y * PARTS_ROWS) {
-        ACC *acc = c + row * ld + col;
+        OUT *acc = c + row * ld + col;
         const ACC *part = parts + row * ld + col;
-        ACC sum = accumulate ? *acc + *part : *part;
+        ACC sum = sizeof(OUT) == sizeof(ACC) && accumulate ? (ACC)*acc + *part : *part;
         part += next;
         for (int left = count - 1; left >= 16; left -= 16)
             add_ahead<16>(&sum, &part, next);
@@ -48,18 +67,32 @@ static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
             add_ahead<2>(&sum, &part, next);
         if ((count - 1) & 1)
             add_ahead<1>(&sum, &part, next);
-        *acc = sum;
+        if constexpr (sizeof(OUT) == sizeof(ACC))
+            *acc = sum;
+        else
+            over += round_sum(sum, acc);
     }
+    if constexpr (sizeof(OUT) != sizeof(ACC))
+        count_overflow(rounded, over);
+}
+
+template <typename ACC, typename OUT>
+static cudaError_t launch_parts(cudaStream_t stream, const gm_product_call *call, int64_t count, int accumulate)
+{
+    int64_t down = divide_up(call->m, PARTS_ROWS);
+    dim3 blocks((unsigned)divide_up(call->n, PARTS_COLS), (unsigned)(down < PARTS_GRID ? down : PARTS_GRID));
+    return launch_early(add_parts<ACC, OUT>, blocks, dim3(PARTS_COLS, PARTS_ROWS), 0, stream, call->m, call->n,
+                        (OUT *)call->acc, (const ACC *)call->parts, call->ldacc, (int)count, accumulate, call->rounded);
 }
 
 /* Folds the first `count` parts of a call into its acc. */
 template <typename ACC>
 static cudaError_t fold_parts(cudaStream_t stream, const gm_product_call *call, int64_t count, int accumulate)
 {
-    int64_t down = divide_up(call->m, PARTS_ROWS);
-    dim3 blocks((unsigned)divide_up(call->n, PARTS_COLS), (unsigned)(down < PARTS_GRID ? down : PARTS_GRID));
-    return launch_early(add_parts<ACC>, blocks, dim3(PARTS_COLS, PARTS_ROWS), 0, stream, call->m, call->n,
-                        (ACC *)call->acc, (const ACC *)call->parts, call->ldacc, (int)count, accumulate);
+    if constexpr (sizeof(ACC) == sizeof(double))
+        if (call->rounded)
+            return launch_parts<ACC, float>(stream, call, count, 0);
+    return launch_parts<ACC, ACC>(stream, call, count, accumulate);
 }
 
 #endif

@@ -90,8 +90,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .lda = gm_matmul_panel(p, piece->step, GM_A)->ld,
         .b = gm_matmul_panel_of_piece(p, piece, GM_B),
         .ldb = gm_matmul_panel(p, piece->step, GM_B)->ld,
-        .acc = keeps_leaves(p) ? kept_at(p, piece->leaf, 0)
-                               : (char *)p->acc + piece->at_row * p->ldacc * p->plan.problem.accumulator_bytes,
+        .acc = keeps_leaves(p) ? kept_at(p, piece->leaf, 0) : gm_matmul_acc_at(p, piece->at_row * p->ldacc),
         .ldacc = p->ldacc,
         .leaf = p->plan.leaf,
         .tile = p->plan.tile,
@@ -103,6 +102,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
         .ready = {0, piece->at_row > 0}, /* of a band: the panel of B is that of the band before */
         .schemes = gm_matmul_sum(p, &block, GM_SUM_SCHEMES),
         .accumulate = !keeps_leaves(p) && piece->leaf > 0,
+        .rounded = gm_matmul_rounded(p, gm_matmul_sum(p, &block, GM_SUM_NONFINITE)),
         .is_unsigned = {gm_matmul_panel_type(p, GM_A) == GM_DTYPE_U8, gm_matmul_panel_type(p, GM_B) == GM_DTYPE_U8},
     };
     p->flop += 2.0 * (double)call.m * (double)call.n * (double)call.k;
@@ -116,7 +116,7 @@ static int multiply(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
 
 static char *acc_at(const gm_matmul *p, const gm_piece *piece)
 {
-    return (char *)p->acc + (piece->at_row * p->ldacc + piece->at_col) * p->plan.problem.accumulator_bytes;
+    return gm_matmul_acc_at(p, piece->at_row * p->ldacc + piece->at_col);
 }
 
 /* The leaves that are kept apart to a band of acc: all of it is there, and goes on to the next layer when this is done.
@@ -179,7 +179,7 @@ static int finish(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slo
         .cols = piece->cols,
         .acc = c->k > 0 ? acc_at(p, piece) : NULL,
         .ldacc = p->ldacc,
-        .acc_type = p->product->accumulator,
+        .acc_type = gm_matmul_acc_type(p),
         .alpha = c->alpha,
         .beta = c->beta,
         .c0 = c->has_c0 ? slot->device : NULL,

@@ -314,6 +314,15 @@ int gm_matmul_share(gm_matmul *product, const gm_piece *piece);
 int64_t gm_matmul_operand_bytes(const gm_matmul *product);
 gm_dtype gm_matmul_panel_type(const gm_matmul *product, int matrix);
 
+/* The type of acc: that of C, where C is A B in one leaf and the device's product rounds; or of its accumulators. */
+gm_dtype gm_matmul_acc_type(const gm_matmul *product);
+
+/* An element of acc, counted from its corner. */
+char *gm_matmul_acc_at(const gm_matmul *product, int64_t element);
+
+/* The call's counts, which start at zero, if the product rounds; or NULL. */
+gm_nonfinite *gm_matmul_rounded(const gm_matmul *product, void *counts);
+
 /* The panel of a step (GM_A or GM_B), and where an element of it lies: outer counts rows of op(A) or columns of op(B).
  */
 gm_panel *gm_matmul_panel(gm_matmul *product, int64_t step, int matrix);

@@ -12,6 +12,24 @@ gm_dtype gm_matmul_panel_type(const gm_matmul *p, int matrix)
     return gm_panel_type(p->product->operand, p->c->operand[matrix].type);
 }
 
+gm_dtype gm_matmul_acc_type(const gm_matmul *p)
+{
+    const gm_matmul_case *c = p->c;
+    int is_sum = c->alpha == 1 && !c->has_c0 && c->result == GM_DTYPE_F32;
+    int is_whole = c->k <= p->plan.leaf && !gm_matmul_plan_chains(&p->plan);
+    return p->product->rounds && is_sum && is_whole ? c->result : p->product->accumulator;
+}
+
+char *gm_matmul_acc_at(const gm_matmul *p, int64_t element)
+{
+    return (char *)p->acc + element * (int64_t)gm_dtype_size(gm_matmul_acc_type(p));
+}
+
+gm_nonfinite *gm_matmul_rounded(const gm_matmul *p, void *counts)
+{
+    return gm_matmul_acc_type(p) != p->product->accumulator ? counts : NULL;
+}
+
 gm_panel *gm_matmul_panel(gm_matmul *p, int64_t step, int matrix)
 {
     return &p->panels[step % p->plan.buffers][p->plan.same ? GM_A : matrix];

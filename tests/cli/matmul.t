@@ -291,6 +291,10 @@ def not_finite():
     product("a large --beta makes small elements of C0 overflow", np.full((5, 4), np.inf), "ab.h5 --precision fp32 --add ab.h5:/C --beta 1e239", dtype="f4")
     gm.write("ab.h5", A=np.full((9, 1), 300.0), B=np.full((1, 9), 300.0))
     product("overflow of --type f16 gives infinity", np.full((9, 9), np.inf), "ab.h5 --type f16", dtype="f2")
+    gm.write("ab.h5", A=np.full((9, 3), 1e20, "f4"), B=np.full((3, 9), 1e20, "f4"))
+    for how in "", " --alpha 2", " --grid 1x1x2":
+        ran = product("so does that of float32", np.full((9, 9), np.inf), f"ab.h5 --precision exact{how}", 2 if "grid" in how else None, dtype="f4")[1]
+        gm.ok("0 infinite and 81 overflowed" in ran.err, f"{device}: a warning counts it once", ran)
 
 
 def outputs():

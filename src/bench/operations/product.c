@@ -45,6 +45,14 @@ static int64_t parts_of(const gm_bench_product *p)
                                                        : 0;
 }
 
+/* The type of acc: that of C, where the product rounds each sum once. */
+static gm_dtype acc_type(const gm_bench_product *p)
+{
+    int64_t leaves = gm_ceil_div(p->shape.k, leaf_of(p));
+    int rounds = p->product->rounds && p->result == GM_DTYPE_F32 && leaves <= gm_max(parts_of(p), 1);
+    return rounds ? p->result : p->product->accumulator;
+}
+
 /* Bytes of the work space of A (0) or B (1). */
 static size_t work_bytes(const gm_bench_product *p, int which)
 {
@@ -63,8 +71,8 @@ int64_t gm_product_bytes(const gm_bench_product *p)
     if (p->product->operand != p->type)
         bytes = gm_add_sat(bytes, gm_add_sat(matrix_bytes(rows, s->k, p->product->operand),
                                              matrix_bytes(rows_b, s->n, p->product->operand)));
-    if (p->product->accumulator != p->result)
-        bytes = gm_add_sat(bytes, matrix_bytes(rows, s->n, p->product->accumulator));
+    if (acc_type(p) != p->result)
+        bytes = gm_add_sat(bytes, matrix_bytes(rows, s->n, acc_type(p)));
     bytes = gm_add_sat(bytes, gm_add_sat((int64_t)work_bytes(p, 0), (int64_t)work_bytes(p, 1)));
     bytes = gm_add_sat(bytes, gm_mul_sat(parts_of(p), matrix_bytes(rows, s->n, p->product->accumulator)));
     return gm_add_sat(gm_add_sat(bytes, matrix_bytes(rows, s->n, p->result)), 1 << 20);
@@ -123,9 +131,9 @@ int gm_product_alloc(gm_bench_product *p)
     if (!status && operand != p->type)
         status = alloc_matrix(p, rows_b, s->n, operand, &p->panel_b);
     if (!status)
-        status = alloc_matrix(p, rows, s->n, accumulator, &p->acc);
+        status = alloc_matrix(p, rows, s->n, acc_type(p), &p->acc);
     p->c = p->acc;
-    if (!status && accumulator != p->result)
+    if (!status && acc_type(p) != p->result)
         status = alloc_matrix(p, rows, s->n, p->result, &p->c);
     if (!status && p->product->wants_tiles)
         status = p->bench->ops->alloc(p->bench->device,
@@ -186,12 +194,13 @@ static void set_calls(gm_bench_product *p)
                                         .batch = gm_product_loops(p) ? 1 : s->batch,
                                         .next_a = p->rows * ld(s->k, operand),
                                         .next_b = s->k * ld(s->n, operand),
-                                        .next_acc = p->rows * ld(s->n, accumulator)};
+                                        .next_acc = p->rows * ld(s->n, accumulator),
+                                        .rounded = acc_type(p) != accumulator ? p->nonfinite : NULL};
     p->finish_call = (gm_finish_call){.rows = in_batch(p, p->rows),
                                       .cols = s->n,
                                       .acc = p->acc,
                                       .ldacc = ld(s->n, accumulator),
-                                      .acc_type = accumulator,
+                                      .acc_type = acc_type(p),
                                       .alpha = 1,
                                       .c0_type = p->result,
                                       .out = p->c,
@@ -270,13 +279,13 @@ int gm_product_run(const gm_bench_product *p, gm_queue *queue)
 {
     const gm_product_call *first = &p->product_call;
     int64_t operand = (int64_t)gm_dtype_size(p->product->operand);
-    int64_t accumulator = (int64_t)gm_dtype_size(p->product->accumulator);
+    int64_t acc = (int64_t)gm_dtype_size(acc_type(p));
     int status = GM_OK;
     for (int64_t f = 0; f < p->shape.batch && !status; f += first->batch) {
         gm_product_call call = *first;
         call.a = (const char *)first->a + f * first->next_a * operand;
         call.b = (const char *)first->b + f * first->next_b * operand;
-        call.acc = (char *)first->acc + f * first->next_acc * accumulator;
+        call.acc = (char *)first->acc + f * first->next_acc * acc;
         status = p->product->run(queue, &call);
     }
     return status || p->c == p->acc ? status : p->bench->ops->finish(queue, &p->finish_call);
@@ -284,7 +293,7 @@ int gm_product_run(const gm_bench_product *p, gm_queue *queue)
 
 int64_t gm_product_ldc(const gm_bench_product *p)
 {
-    return p->c == p->acc ? ld(p->shape.n, p->result) : p->shape.n;
+    return p->c == p->acc ? p->product_call.ldacc : p->shape.n;
 }
 
 int gm_product_prepare(gm_bench_product *p)

@@ -100,7 +100,8 @@ static int prepare(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slo
 }
 
 /* Products of a device that takes no batch go one by one. */
-static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands *o, gm_queue *queue)
+static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands *o, gm_nonfinite *counts,
+                    gm_queue *queue)
 {
     gm_matmul *p = &b->product;
     const gm_matmul_case *c = p->c;
@@ -108,29 +109,30 @@ static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands 
     int64_t element = gm_matmul_operand_bytes(p), all = piece->rows, each = p->product->batches ? all : 1;
     int status = GM_OK;
     for (int64_t f = 0; f < all && !status; f += each) {
-        gm_product_call call = {.m = c->m,
-                                .n = c->n,
-                                .k = c->k,
-                                .transpose_a = c->transpose[GM_A],
-                                .transpose_b = c->transpose[GM_B],
-                                .a = o->a + f * o->next_a * element,
-                                .lda = plan->ld[GM_A],
-                                .b = o->b + f * o->next_b * element,
-                                .ldb = plan->ld[GM_B],
-                                .acc = (char *)p->acc + f * plan->acc * p->plan.problem.accumulator_bytes,
-                                .ldacc = plan->ldacc,
-                                .leaf = p->plan.leaf,
-                                .tile = p->plan.tile,
-                                .tiles = p->tiles,
-                                .tile_count = p->plan.tile_count,
-                                .work = {p->work[GM_A], p->work[GM_B]},
-                                .ready = {f > 0 && o->next_a == 0, f > 0 && o->next_b == 0},
-                                .batch = each,
-                                .next_a = o->next_a,
-                                .next_b = o->next_b,
-                                .next_acc = plan->acc,
-                                .is_unsigned = {gm_matmul_panel_type(p, GM_A) == GM_DTYPE_U8,
-                                                gm_matmul_panel_type(p, GM_B) == GM_DTYPE_U8}};
+        gm_product_call call = {
+            .m = c->m,
+            .n = c->n,
+            .k = c->k,
+            .transpose_a = c->transpose[GM_A],
+            .transpose_b = c->transpose[GM_B],
+            .a = o->a + f * o->next_a * element,
+            .lda = plan->ld[GM_A],
+            .b = o->b + f * o->next_b * element,
+            .ldb = plan->ld[GM_B],
+            .acc = gm_matmul_acc_at(p, f * plan->acc),
+            .ldacc = plan->ldacc,
+            .leaf = p->plan.leaf,
+            .tile = p->plan.tile,
+            .tiles = p->tiles,
+            .tile_count = p->plan.tile_count,
+            .work = {p->work[GM_A], p->work[GM_B]},
+            .ready = {f > 0 && o->next_a == 0, f > 0 && o->next_b == 0},
+            .batch = each,
+            .next_a = o->next_a,
+            .next_b = o->next_b,
+            .next_acc = plan->acc,
+            .is_unsigned = {gm_matmul_panel_type(p, GM_A) == GM_DTYPE_U8, gm_matmul_panel_type(p, GM_B) == GM_DTYPE_U8},
+            .rounded = gm_matmul_rounded(p, counts)};
         status = p->product->run(queue, &call);
     }
     p->flop += 2.0 * (double)c->m * (double)c->n * (double)c->k * (double)all;
@@ -149,7 +151,7 @@ static int send_vectors(gm_batch *b, gm_queue *queue)
 }
 
 /* alpha, beta, the type of C; then the check of what is there. */
-static int finish(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
+static int finish(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slot, gm_nonfinite *counts, gm_queue *queue)
 {
     const gm_matmul *p = &b->product;
     const gm_matmul_case *c = p->c;
@@ -160,7 +162,7 @@ static int finish(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slot
                            .cols = c->n,
                            .acc = c->k > 0 ? p->acc : NULL,
                            .ldacc = b->plan.ldacc,
-                           .acc_type = p->product->accumulator,
+                           .acc_type = gm_matmul_acc_type(p),
                            .alpha = c->alpha,
                            .beta = c->beta,
                            .c0 = c->has_c0 ? at(slot, l.at[GM_C0]) : NULL,
@@ -168,7 +170,7 @@ static int finish(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slot
                            .c0_swap = c0->swap,
                            .out = at(slot, b->plan.out_at),
                            .out_type = c->result,
-                           .count = (gm_nonfinite *)(void *)at(slot, b->plan.out_at + l.nonfinite)};
+                           .count = counts};
     int status = ops_of(b)->finish(queue, &call);
     if (!status && c->verify)
         status = gm_batch_probe_result(b, piece, call.out, c->result, 0, sums, GM_SUM_CX, queue);
@@ -183,9 +185,10 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     const gm_matmul_case *c = b->product.c;
     gm_batch_layout l = gm_batch_lay_out(&b->plan, piece->rows);
     gm_batch_operands o = {0};
+    gm_nonfinite *counts = (gm_nonfinite *)(void *)at(slot, b->plan.out_at + l.nonfinite);
     if (piece->kind == GM_PIECE_LOAD)
         return load(b, piece, slot, queue);
-    int status = ops_of(b)->zero(queue, at(slot, b->plan.out_at + l.nonfinite), (size_t)(l.out - l.nonfinite));
+    int status = ops_of(b)->zero(queue, counts, (size_t)(l.out - l.nonfinite));
     if (!status && c->verify)
         status = send_vectors(b, queue);
     if (!status && c->k > 0)
@@ -193,8 +196,8 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     if (!status && c->k > 0 && c->verify)
         status = gm_batch_probe(b, piece, &o, (double *)(void *)at(slot, b->plan.out_at + l.sums), queue);
     if (!status && c->k > 0)
-        status = multiply(b, piece, &o, queue);
-    return status ? status : finish(b, piece, slot, queue);
+        status = multiply(b, piece, &o, counts, queue);
+    return status ? status : finish(b, piece, slot, counts, queue);
 }
 
 /* --- The end of a group --- */
