@@ -30,7 +30,7 @@ static __device__ __forceinline__ unsigned round_sum(double sum, float *rounded)
     return isinf(*rounded) && !isinf(sum);
 }
 
-/* What gm_product_call.rounded promises of the sums that float32 does not hold; usually there are none. */
+/* Counts the sums that float32 does not hold, as gm_product_call.rounded says; usually there are none. */
 static __device__ __forceinline__ void count_overflow(gm_nonfinite *count, unsigned over)
 {
     if (over == 0)

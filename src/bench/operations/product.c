@@ -53,6 +53,16 @@ static gm_dtype acc_type(const gm_bench_product *p)
     return rounds ? p->result : p->product->accumulator;
 }
 
+static int64_t ld(int64_t cols, gm_dtype type)
+{
+    return gm_tiling_ld(cols, (int64_t)gm_dtype_size(type));
+}
+
+static int64_t ldacc(const gm_bench_product *p)
+{
+    return ld(p->shape.n, acc_type(p));
+}
+
 /* Bytes of the work space of A (0) or B (1). */
 static size_t work_bytes(const gm_bench_product *p, int which)
 {
@@ -74,18 +84,13 @@ int64_t gm_product_bytes(const gm_bench_product *p)
     if (acc_type(p) != p->result)
         bytes = gm_add_sat(bytes, matrix_bytes(rows, s->n, acc_type(p)));
     bytes = gm_add_sat(bytes, gm_add_sat((int64_t)work_bytes(p, 0), (int64_t)work_bytes(p, 1)));
-    bytes = gm_add_sat(bytes, gm_mul_sat(parts_of(p), matrix_bytes(rows, s->n, p->product->accumulator)));
+    bytes = gm_add_sat(bytes, gm_mul_sat(parts_of(p), matrix_bytes(rows, ldacc(p), p->product->accumulator)));
     return gm_add_sat(gm_add_sat(bytes, matrix_bytes(rows, s->n, p->result)), 1 << 20);
 }
 
 static int alloc_matrix(gm_bench_product *p, int64_t rows, int64_t cols, gm_dtype type, void **out)
 {
     return p->bench->ops->alloc(p->bench->device, (size_t)matrix_bytes(rows, cols, type), out);
-}
-
-static int64_t ld(int64_t cols, gm_dtype type)
-{
-    return gm_tiling_ld(cols, (int64_t)gm_dtype_size(type));
 }
 
 static void free_samples(gm_bench_product *p)
@@ -141,7 +146,7 @@ int gm_product_alloc(gm_bench_product *p)
                                           (size_t)(p->product->tile * p->product->tile) * gm_dtype_size(accumulator),
                                       &p->tiles);
     if (!status && parts_of(p))
-        status = alloc_matrix(p, parts_of(p) * rows, s->n, accumulator, &p->parts);
+        status = alloc_matrix(p, parts_of(p) * rows, ldacc(p), accumulator, &p->parts);
     for (int i = 0; i < 2 && !status && p->product->work.planes; i++)
         status = p->bench->ops->alloc(p->bench->device, work_bytes(p, i), &p->work[i]);
     if (!status)
@@ -183,7 +188,7 @@ static void set_calls(gm_bench_product *p)
                                         .b = p->panel_b,
                                         .ldb = ld(s->n, operand),
                                         .acc = p->acc,
-                                        .ldacc = ld(s->n, accumulator),
+                                        .ldacc = ldacc(p),
                                         .leaf = leaf_of(p),
                                         .tile = gm_product_tile(p),
                                         .tiles = p->tiles,
@@ -194,12 +199,12 @@ static void set_calls(gm_bench_product *p)
                                         .batch = gm_product_loops(p) ? 1 : s->batch,
                                         .next_a = p->rows * ld(s->k, operand),
                                         .next_b = s->k * ld(s->n, operand),
-                                        .next_acc = p->rows * ld(s->n, accumulator),
+                                        .next_acc = p->rows * ldacc(p),
                                         .rounded = acc_type(p) != accumulator ? p->nonfinite : NULL};
     p->finish_call = (gm_finish_call){.rows = in_batch(p, p->rows),
                                       .cols = s->n,
                                       .acc = p->acc,
-                                      .ldacc = ld(s->n, accumulator),
+                                      .ldacc = ldacc(p),
                                       .acc_type = acc_type(p),
                                       .alpha = 1,
                                       .c0_type = p->result,
@@ -293,7 +298,7 @@ int gm_product_run(const gm_bench_product *p, gm_queue *queue)
 
 int64_t gm_product_ldc(const gm_bench_product *p)
 {
-    return p->c == p->acc ? p->product_call.ldacc : p->shape.n;
+    return p->c == p->acc ? ldacc(p) : p->shape.n;
 }
 
 int gm_product_prepare(gm_bench_product *p)
