@@ -162,7 +162,7 @@ static const char *compare_here(const gm_identity *a, const gm_identity *b)
                                                           : NULL;
 }
 
-/* What differs; NULL: nothing. */
+/* The difference; NULL: none. */
 static const char *compare(const gm_identity *described, const gm_identity *now, int fd, const char *path)
 {
     uint64_t stamp = 0;
@@ -188,7 +188,7 @@ static int check(const gm_identity *described, const struct stat *st, int fd, co
     gm_identity now;
     set(st, &now);
     const char *what = compare(described, &now, fd, path);
-    return what ? gm_fail(GM_EINPUT, "%s: has changed since it was described (%s)", title, what) : GM_OK;
+    return what ? gm_fail(GM_EINPUT, "%s: has changed during the run (%s)", title, what) : GM_OK;
 }
 
 int gm_identity_check_open(const gm_identity *described, int fd, const char *path, const char *title)
@@ -207,7 +207,7 @@ int gm_identity_check(const gm_identity *described, const char *path, const char
     if (!described->host)
         return GM_OK;
     if (stat(path, &st))
-        return gm_fail(GM_EINPUT, "%s: has changed since it was described (%s)", title,
+        return gm_fail(GM_EINPUT, "%s: has changed during the run (%s)", title,
                        errno == ENOENT ? "it was removed" : strerror(errno));
     return check(described, &st, -1, path, title);
 }

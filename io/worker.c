@@ -38,7 +38,7 @@ static struct {
 
 static int fail_start(int number)
 {
-    return gm_fail(GM_EDEVICE, "no process for libhdf5 can be started: %s", strerror(number));
+    return gm_fail(GM_EDEVICE, "cannot start a process for libhdf5: %s", strerror(number));
 }
 
 /* Forks where no other thread is inside libhdf5, which the worker goes on with. */
@@ -126,12 +126,13 @@ static int fail_crash(const char *title)
 {
     int how = end(), number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
     if (number == SIGKILL)
-        return gm_fail(GM_EINPUT, "%s: libhdf5 was killed on it (signal 9), perhaps for the memory that it took",
+        return gm_fail(GM_EINPUT,
+                       "%s: libhdf5 was killed while it read the file (signal 9), perhaps because memory ran out",
                        title);
     if (number)
-        return gm_fail(GM_EINPUT, "%s: libhdf5 crashed on it (signal %d, %s): the file is damaged", title, number,
-                       strsignal(number));
-    return gm_fail(GM_EINPUT, "%s: libhdf5 ended on it: the file is damaged", title);
+        return gm_fail(GM_EINPUT, "%s: libhdf5 crashed while it read the file (signal %d, %s): the file is damaged",
+                       title, number, strsignal(number));
+    return gm_fail(GM_EINPUT, "%s: libhdf5 exited while it read the file: the file is damaged", title);
 }
 
 /* The time that the worker has spent since it was at work for sure. It is counted in ticks that the rank has waited: a

@@ -94,10 +94,10 @@ static int read_model_all(gm_job *job)
     if (!o->model)
         return GM_OK;
     if (job->ranks->size > 1)
-        status = gm_fail(GM_EUSAGE, "--model has ranks of its own: run it without mpirun, there are %d ranks",
+        status = gm_fail(GM_EUSAGE, "--model plans for ranks of its own: run it without mpirun, there are %d ranks",
                          job->ranks->size);
     else if (strcmp(o->device, gm_device_cpu.kind) == 0)
-        status = gm_fail(GM_EUSAGE, "--model is of GPUs, --device %s is not one", o->device);
+        status = gm_fail(GM_EUSAGE, "--model is of GPUs: expected no --device %s", o->device);
     else
         status = gm_model_parse(o->model, &job->model);
     return gm_job_agree_all(job, status);

@@ -196,12 +196,11 @@ static int check_fit(const gm_options *options)
     if (options->quiet && options->verbose)
         return gm_fail(GM_EUSAGE, "--quiet and --verbose exclude each other, expected one of them");
     if (options->force && !may_replace(options))
-        return gm_fail(GM_EUSAGE, "--force: %s writes no file here that could exist, expected --report as well",
-                       operations[op].name);
+        return gm_fail(GM_EUSAGE, "--force: %s writes no file here, expected --report as well", operations[op].name);
     if (options->threads > GM_THREADS_MOST)
         return gm_fail(GM_EUSAGE, "--threads %lld: expected at most %d", (long long)options->threads, GM_THREADS_MOST);
     if (options->model && !options->plan)
-        return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, which is not given");
+        return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, expected --plan as well");
     if (options->operand_count < operations[op].least)
         return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help", operations[op].name, operations[op].arguments,
                        operations[op].name);
@@ -289,7 +288,7 @@ void gm_options_help(FILE *out, int operation)
     }
     fprintf(out,
             "Usage: gpumem-run OPERATION [OPTION]... FILE[:DATASET[SELECTION]]...\n"
-            "Matrix and image-stack operations on HDF5 files that are larger than a GPU, on every GPU of a cluster:\n"
+            "Operations on matrices and image stacks in HDF5 files of any size, on the GPUs or CPUs of a cluster:\n"
             "under mpirun, under srun, or alone.\n\nOperations:\n");
     for (int i = 0; i < GM_OPERATIONS; i++)
         fprintf(out, "  %-10s %-22s %s\n", operations[i].name, operations[i].arguments, operations[i].help);

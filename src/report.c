@@ -179,7 +179,7 @@ static int write_file(gm_job *job, const gm_rank_record *all, const gm_run_times
 {
     gm_text_file *file = &job->report.file;
     if (!gm_text_may_publish(file)) { /* the run failed before the inputs were known */
-        gm_note("%s: exists and is no report, which might be an input: not replaced", file->name);
+        gm_note("%s: exists and is not a report: not replaced, as it might be an input", file->name);
         return GM_OK;
     }
     json_t *root = compose(job, all, times, exit);
@@ -254,7 +254,7 @@ int gm_report_end_all(gm_job *job, int status)
     int written = gather_and_end_all(job, status);
     if (written && !r->is_wanted) { /* the work is done, and stays so */
         gm_error_get(&error);
-        gm_warn("the times of the ranks are not told: %s", error.text);
+        gm_warn("the times of the ranks cannot be collected: %s", error.text);
         gm_error_clear();
         written = GM_OK;
     }

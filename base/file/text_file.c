@@ -75,7 +75,7 @@ static int open_standard(gm_text_file *t)
 {
     static int is_taken;
     if (is_taken)
-        return gm_fail(GM_EUSAGE, "standard output (-) was asked for twice, expected one file of that name");
+        return gm_fail(GM_EUSAGE, "standard output (-) is named twice, expected once");
     if (fflush(stdout) || (t->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) < 0 ||
         dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return gm_fail(GM_EOUTPUT, "standard output: %s", strerror(errno));

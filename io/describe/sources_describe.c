@@ -20,7 +20,7 @@ static int set_identity(gm_sources_build *build, int file, const gm_identity *id
         f->identity = *identity;
     if (memcmp(&f->identity, identity, sizeof *identity) == 0)
         return GM_OK;
-    return gm_fail(GM_EINPUT, "%s: %s has changed while it was described", build->title, gm_build_text(build, f->path));
+    return gm_fail(GM_EINPUT, "%s: %s has changed during the run", build->title, gm_build_text(build, f->path));
 }
 
 static int set_source(gm_sources_build *build, int64_t index, const gm_source_found *found)
@@ -172,7 +172,7 @@ static int expand(gm_sources_build *build, int64_t index, const gm_mappings *kno
         status = gm_mappings_read(gm_build_path(build, s->file), gm_build_text(build, s->name), build->record->type,
                                   build->title, &mappings);
     if (!status && !is_as_described(build, s, &mappings))
-        status = gm_fail(GM_EINPUT, "%s: has changed while it was described (shape)", build->title);
+        status = gm_fail(GM_EINPUT, "%s: has changed during the run (shape)", build->title);
     if (!status)
         status = find_sources(build, depth + 1, mappings, &sources, &unlimited);
     if (!status)
@@ -301,7 +301,7 @@ int gm_sources_open(const gm_dataset *record, const char *title, gm_sources *sou
     *again = *record;
     int status = gm_sources_describe(again, title, NULL);
     if (!status && !gm_sources_find(record, sources))
-        status = gm_fail(GM_EINPUT, "%s: has changed since it was described (its parts)", title);
+        status = gm_fail(GM_EINPUT, "%s: has changed during the run (its parts)", title);
     free(again);
     return status;
 }

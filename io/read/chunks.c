@@ -120,8 +120,8 @@ static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *
     *chunk = (gm_chunk){-1, 0, place.filter_mask};
     if (place.at.address == HADDR_UNDEF && f->is_filled &&
         memcmp(place.fill, chunks->fill, gm_dtype_size(dataset->type)) != 0)
-        return gm_fail(GM_EINPUT, "%s: chunk %s: is not read as the fill value: the file is damaged", title,
-                       gm_coordinates_format(dataset->rank, at, coordinates));
+        return gm_fail(GM_EINPUT, "%s: chunk %s: is not stored, and is not read as the fill value: the file is damaged",
+                       title, gm_coordinates_format(dataset->rank, at, coordinates));
     if (place.at.address == HADDR_UNDEF)
         return GM_OK;
     if (f->options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS && is_partial(dataset, at))
@@ -179,7 +179,7 @@ static int look_up(const void *argument, size_t bytes, gm_reply *reply)
         if (f.set < 0)
             status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", r->title, gm_h5_error(reason));
         else if (!read_properties(&f, dataset, &chunks))
-            status = gm_fail(GM_EINPUT, "%s: has changed since it was described", r->title);
+            status = gm_fail(GM_EINPUT, "%s: has changed during the run", r->title);
     }
     chunks.buffer_bytes = gm_decode_buffer_bytes(chunks.pipeline.bytes);
     if (!status && H5Fget_filesize(f.file, &file_bytes) >= 0)

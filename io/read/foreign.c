@@ -130,7 +130,7 @@ static int open_it(opened *o, const gm_dataset *dataset)
     if (o->space < 0 || o->type < 0)
         status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", o->title, gm_h5_error(reason));
     else if (!has_shape(o->space, dataset) || !has_chunks(o, dataset))
-        status = gm_fail(GM_EINPUT, "%s: has changed since it was described", o->title);
+        status = gm_fail(GM_EINPUT, "%s: has changed during the run", o->title);
     else
         status = gm_external_open(o->set, o->title, &o->external);
     gm_h5_close(access);

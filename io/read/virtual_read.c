@@ -27,7 +27,7 @@ static int check_shape(const gm_dataset *record, const gm_sources *s, const char
     int same = s->sources > 0 && first->rank == record->rank;
     for (int d = 0; d < record->rank && same; d++)
         same = s->word[first->words + d] == record->dims[d];
-    return same ? GM_OK : gm_fail(GM_EINPUT, "%s: has changed since it was described (shape)", title);
+    return same ? GM_OK : gm_fail(GM_EINPUT, "%s: has changed during the run (shape)", title);
 }
 
 int gm_virtual_open(const gm_dataset *record, const char *title, gm_virtual **out)

@@ -80,8 +80,8 @@ typedef struct runs {
 
 static int fail_runs(const char *title)
 {
-    return gm_fail(GM_EINPUT, "%s: a selection of its parts is irregular, of more than %d pieces, expected fewer",
-                   title, GM_SELECTION_RUNS_MAX);
+    return gm_fail(GM_EINPUT, "%s: a selection of its parts has more than %d irregular pieces, expected fewer", title,
+                   GM_SELECTION_RUNS_MAX);
 }
 
 static int add_run(runs *r, const hsize_t *first, hsize_t elements, const char *title)

@@ -131,11 +131,12 @@ void gm_output_clean(const char *file)
     gm_leftovers_each(gm_path_folder(file, folder), file, remove_dead, &b);
     gm_error_hush(quiet);
     if (b.removed.count > 0)
-        gm_note("%s: removed what a run that ended has left of it: %d temporary file%s or folder%s, %s", file,
+        gm_note("%s: removed the leftovers of a run that has ended: %d temporary file%s or folder%s, %s", file,
                 b.removed.count, b.removed.count > 1 ? "s" : "", b.removed.count > 1 ? "s" : "",
                 gm_size_format(b.removed.bytes, size));
     if (b.elsewhere.count > 0)
-        gm_note("%s: a run on another host has left of it, or is making, %d temporary file%s or folder%s, %s: see "
+        gm_note("%s: found %d temporary file%s or folder%s, %s, of a run on another host, which is running or was "
+                "killed: see "
                 "gpumem-run info --leftovers %s",
                 file, b.elsewhere.count, b.elsewhere.count > 1 ? "s" : "", b.elsewhere.count > 1 ? "s" : "",
                 gm_size_format(b.elsewhere.bytes, size), folder);

@@ -264,13 +264,13 @@ gm_parts_owner gm_parts_find(const char *path, const char *file, char *folder)
 void gm_parts_drop(const char *path, const char *file, gm_parts_owner owner, const char *folder)
 {
     if (owner == GM_PARTS_UNKNOWN) { /* the next run may find out */
-        gm_warn("%s: the file that was replaced stays as %s: it cannot be read, and may have parts", file, path);
+        gm_warn("%s: the replaced file is kept as %s: it cannot be read, and may have parts", file, path);
         return;
     }
     if (owner == GM_PARTS_OTHER)
-        gm_note("%s: the parts of the file that was replaced stay: it was moved or copied from another one", file);
+        gm_note("%s: the parts of the replaced file are kept: it was moved or copied from another file", file);
     else if (owner == GM_PARTS_OWN && gm_folder_has_other_master(folder, path))
-        gm_note("%s: the parts of the file that was replaced stay in %s: it has another name, too", file, folder);
+        gm_note("%s: the parts of the replaced file are kept in %s: the file has another hard link", file, folder);
     else
         gm_folder_remove(folder);
     unlink(path);

@@ -189,7 +189,7 @@ static int start(gm_nccl *n, gm_nccl_step step)
     atomic_store(&n->is_busy, 1);
     if (pthread_create(&thread, NULL, run, n)) {
         atomic_store(&n->is_busy, 0);
-        return gm_fail(GM_EDEVICE, "NCCL: no thread for %s", steps[step].name);
+        return gm_fail(GM_EDEVICE, "NCCL: cannot start a thread for %s", steps[step].name);
     }
     pthread_detach(thread);
     return GM_OK;

@@ -11,7 +11,7 @@ int gm_results_load(const char *file, json_t **root)
     if (!*root && error.line <= 0)
         return gm_fail(GM_EINPUT, "%s", error.text); /* names the file */
     if (!*root)
-        return gm_fail(GM_EINPUT, "%s: is no JSON: line %d: %s", file, error.line, error.text);
+        return gm_fail(GM_EINPUT, "%s: is not JSON: line %d: %s", file, error.line, error.text);
     const char *schema = json_string_value(json_object_get(*root, "schema"));
     if (!schema || strcmp(schema, "gpumem.bench/1") != 0 || !json_is_array(json_object_get(*root, "rows")))
         return gm_fail(GM_EINPUT, "%s: holds no results of bench, expected a file of bench --json", file);

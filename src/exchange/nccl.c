@@ -51,7 +51,7 @@ static int prepare(const gm_exchange_setup *e, nccl *n)
     if (!e->ops->stream)
         return gm_fail(GM_EDEVICE, "NCCL exchanges memory of GPUs only");
     if (e->sharers > 1)
-        return gm_fail(GM_EDEVICE, "NCCL wants a GPU for each rank, and %d ranks share one", e->sharers);
+        return gm_fail(GM_EDEVICE, "NCCL needs a GPU for each rank, but %d ranks share one", e->sharers);
     n->ops = e->ops;
     n->rank = e->ranks->rank;
     n->pool = (gm_pool){.ops = e->ops, .device = e->device};
@@ -140,8 +140,8 @@ static void close(void *state)
 
 /* --- Failures --- */
 
-/* What NCCL has put into the queue and does not take back would wait there for ever: the device cannot be used again,
- * not even to close it. */
+/* Work that NCCL has put into the queue and does not take back would wait there for ever: the device cannot be used
+ * again, not even to close it. */
 static void give_up(const nccl *n)
 {
     gm_error error;

@@ -81,7 +81,7 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
                           : gm_fail(GM_EDEVICE, "no memory for a name");
         if (!status && *name)
             status = gm_fail(GM_EUSAGE,
-                             "matmul needs two matrices: %s names one of them, a bare file means its /A and /B",
+                             "matmul needs two matrices: %s names one, expected A and B, or a FILE that has /A and /B",
                              text[GM_A]);
         free(file);
         if (status)

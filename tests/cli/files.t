@@ -310,8 +310,8 @@ ran = works("the next run", "gen matrices out.h5 --size 10 --no-sync")
 there = set(hidden())
 gm.ok(not {dead, spool, reused, rebooted} & there, "removes what ended runs of this host left", there)
 gm.ok({alive, other, clone, another, odd} <= there, "and nothing else", there)
-gm.ok("out.h5: removed what a run that ended has left of it: 4 temporary files" in ran.err, "and says so", ran)
-gm.ok("out.h5: a run on another host has left of it, or is making, 2 temporary files or folders, 8.00 KiB: see gpumem-run info --leftovers ." in ran.err,
+gm.ok("out.h5: removed the leftovers of a run that has ended: 4 temporary files" in ran.err, "and says so", ran)
+gm.ok("out.h5: found 2 temporary files or folders, 8.00 KiB, of a run on another host, which is running or was killed: see gpumem-run info --leftovers ." in ran.err,
       "and what it does not know about", ran)
 dead = left(word, "txt", "r.json")
 ran = works("the next report", "info --report r.json")

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What a run says at its end, a line and with -v a table, and what its report says of each rank."""
+"""The end of a run, a line and with -v a table, and the records of ranks in its report."""
 import json
 import os
 import re
@@ -137,7 +137,7 @@ if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
     missing = 0
     for n in range(max(1, most - 12), most + 1):
         ran = gm.run(command, environment=gm.fault(f"malloc:{n}:0"))
-        told = "the times of the ranks are not told" in ran.err
+        told = "the times of the ranks cannot be collected" in ran.err
         missing += told
         good = ran.code == 0 and not ran.errors and bool(lines(ran)) != told and ran.out or ran.code != 0 and len(ran.errors) == 1 and not lines(ran)
         gm.ok(good, f"allocation {n} of {most} fails", ran)

@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gm
 from gm import h5py, np
 
-WHY = "has changed since it was described"
+WHY = "has changed during the run"
 
 
 def parts(name, count, cols=100, folder="p", **storage):

@@ -55,7 +55,7 @@ static void check_here(void)
     succeeds(chmod(own("x"), 0640), "nor does another mode");
     succeeds(check(&identity, "x"), "of it");
     write_byte("x", 300000, 1);
-    fails(check(&identity, "x"), GM_EINPUT, "x: has changed since it was described (modification time)", "a byte");
+    fails(check(&identity, "x"), GM_EINPUT, "x: has changed during the run (modification time)", "a byte");
     fails(gm_identity_check_open(&identity, fd, own("x"), "x"), GM_EINPUT, "(modification time)", "of the open file");
     tap_ok(truncate(own("x"), BYTES - 1) == 0, "it is cut");
     fails(check(&identity, "x"), GM_EINPUT, "(size)", "a file that was cut");

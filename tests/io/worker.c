@@ -129,7 +129,7 @@ static int nest(const void *argument, size_t bytes, gm_reply *reply)
     return status;
 }
 
-/* What the process is like. */
+/* Checks the standard streams and the signals of the process. */
 static int look(const void *argument, size_t bytes, gm_reply *reply)
 {
     struct stat nothing, st;
@@ -215,13 +215,15 @@ static void check_crashes(void)
     tap_ok(state(5) == 5 && state(2) == 7, "a worker remembers");
     for (int i = 0; i < 4; i++) {
         int number = (int[]){SIGSEGV, SIGABRT, SIGFPE, SIGBUS}[i];
-        snprintf(wanted, sizeof wanted, "d.h5: libhdf5 crashed on it (signal %d, %s): the file is damaged", number,
+        snprintf(wanted, sizeof wanted,
+                 "d.h5: libhdf5 crashed while it read the file (signal %d, %s): the file is damaged", number,
                  strsignal(number));
         fails(gm_worker_run("d.h5", crash, &number, sizeof number, NULL, NULL), GM_EINPUT, wanted, "a crash");
     }
     fails(gm_worker_run("d.h5", crash, &(int){SIGKILL}, sizeof(int), NULL, NULL), GM_EINPUT, "d.h5: libhdf5 was killed",
           "SIGKILL");
-    fails(gm_worker_run("d.h5", leave, NULL, 0, NULL, NULL), GM_EINPUT, "d.h5: libhdf5 ended on it", "an exit");
+    fails(gm_worker_run("d.h5", leave, NULL, 0, NULL, NULL), GM_EINPUT, "d.h5: libhdf5 exited while it read the file",
+          "an exit");
     tap_ok(state(5) == 5, "another worker begins anew");
     gm_worker_stop();
     gm_worker_stop();

@@ -26,7 +26,7 @@ LIMIT = 60 # seconds of a job
 
 
 def log_of(job):
-    """What a job has printed; of the bars of its progress the last one alone."""
+    """The text that a job has printed; of the bars of its progress only the last one."""
     names = [name for name in os.listdir() if name.endswith(f"-{job}.log")]
     text = open(names[0], newline="").read() if names else ""
     return "\n".join(line.split("\r")[-1] for line in text.split("\n"))
@@ -41,7 +41,7 @@ def report_of(job):
 
 
 def places_of(job):
-    """What the report says of the batch job: of each rank its job, and whether its node and host are the same."""
+    """The batch job in the report: of each rank its job, and whether its node and host are the same."""
     entries = [(rank["host"], rank["slurm"] or {}) for rank in report_of(job).get("per_rank", [])]
     return [(slurm.get("job"), host.split(".")[0] == str(slurm.get("node")).split(".")[0]) for host, slurm in entries]
 
@@ -158,7 +158,7 @@ ENDLESS = ("endless.h5", "--host-memory", "200M", "--progress", "always")
 
 
 def warn(job):
-    """What Slurm does before the time limit. Returns the seconds until the job has ended."""
+    """Warns a job as Slurm does before the time limit. Returns the seconds until the job has ended."""
     signalled = time.monotonic()
     subprocess.run(["scancel", "--batch", "--signal=USR2", job.id], check=False)
     job.end()
@@ -262,7 +262,7 @@ def returned():
     state, _ = slurm.wait(job.id, 60, {"PENDING"})
     before = log_of(job.id).count("\n")
     job.again()
-    again = hosts.wait_for(lambda: "removed what a run that ended has left" in "\n".join(log_of(job.id).split("\n")[before:]), 30)
+    again = hosts.wait_for(lambda: "removed the leftovers of a run that has ended" in "\n".join(log_of(job.id).split("\n")[before:]), 30)
     job.running(before)
     second = slurm.show(job.id).get("BatchHost")
     warn(job)

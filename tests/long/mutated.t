@@ -178,7 +178,7 @@ def damage(rng, seed):
     return bytes(data)
 
 
-# --- What h5py reads ---
+# --- Reads by h5py ---
 
 def read_by_h5py(connection, turn):
     ctypes.CDLL(None).mallopt(-6, 85 * turn) # M_PERTURB: libhdf5 gives what was in memory, for some files
@@ -226,7 +226,7 @@ class Reader:
 # --- Tests ---
 
 def fault_of(line, path, dataset, h5):
-    """What is wrong with an answer of read_file; None."""
+    """The fault of an answer of read_file; None: it is right."""
     verdict, seconds, *rest = line.split(" ", 3)
     if verdict == "error":
         late = float(seconds) > LIMIT * max(1, os.getloadavg()[0] / os.cpu_count())
@@ -271,7 +271,7 @@ def batch(number, runs, all_seeds):
             lines = lines[:len(paths)] + ["peak 0"]
         peak = max(peak, int(lines.pop().split()[1]))
         for path, line in zip(paths, lines):
-            word = line.split(" ")[0] + (" by a crash" if "crashed on it" in line or "was killed" in line else
+            word = line.split(" ")[0] + (" by a crash" if "libhdf5 crashed" in line or "was killed" in line else
                                          " by a hang" if "does not answer" in line else "")
             answers[word] = answers.get(word, 0) + 1
             fault = fault_of(line, path, seed.dataset, h5)

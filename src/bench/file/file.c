@@ -186,7 +186,7 @@ static int find_cold_all(const gm_file_test *test, int *is_cold)
     const gm_job *job = test->bench->job;
     *is_cold = job->ranks->rank == 0 && gm_read_benchmark_evict(&test->dataset);
     if (job->ranks->rank == 0 && !*is_cold)
-        gm_note("bench file: no cold reads: the page cache keeps %s, or does not show its state", test->dataset.file);
+        gm_note("bench file: no cold reads: the page cache keeps %s, or does not report its state", test->dataset.file);
     return gm_job_agree_all(job, gm_broadcast_all(is_cold, sizeof *is_cold));
 }
 

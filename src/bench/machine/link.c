@@ -186,7 +186,7 @@ static int measure_nodes_all(links *l)
     l->numa = numa;
     l->panel = "NUMA nodes";
     if (!several && job->ranks->rank == 0)
-        gm_note("bench link: no memory far from a device: a host has one NUMA node, or does not tell a device's");
+        gm_note("bench link: no memory far from a device: a host has one NUMA node, or does not report a device's");
     for (int is_far = 0; is_far < 2 && several && !status; is_far++) {
         l->node = is_far ? other : near;
         l->place = is_far ? "far " : "near ";

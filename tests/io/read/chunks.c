@@ -220,7 +220,7 @@ static void check_broken(int (*change)(const char *path, const gm_chunk *chunk),
     }
     gm_chunks_free(&chunks);
     if (strstr(message, "chunk")) {
-        fails(gm_reader_open(&record, &reader), GM_EINPUT, "has changed since it was described (modification time)",
+        fails(gm_reader_open(&record, &reader), GM_EINPUT, "has changed during the run (modification time)",
               "a file that was written to");
         gm_describe(own_text("broken.h5:", name), NULL, &record);
     }

@@ -140,7 +140,7 @@ static void check_table(void)
     gm_describe(own("rows.h5:/deep"), NULL, &record);
     record.sources_hash++;
     gm_reader *reader = NULL;
-    fails(gm_reader_open(&record, &reader), GM_EINPUT, "has changed since it was described (its parts)",
+    fails(gm_reader_open(&record, &reader), GM_EINPUT, "has changed during the run (its parts)",
           "another table than this process finds");
 }
 
@@ -221,11 +221,11 @@ static void check_changes(void)
     gm_describe(own("rows.h5:/end"), NULL, &record);
     gm_describe(own("end.h5:/i"), NULL, &source);
     record.dims[0]++;
-    fails(gm_reader_open(&record, &reader), GM_EINPUT, "has changed since it was described (shape)", "another shape");
+    fails(gm_reader_open(&record, &reader), GM_EINPUT, "has changed during the run (shape)", "another shape");
     record.dims[0]--;
     succeeds(gm_reader_open(&record, &reader), "a reader of two sources");
     write_byte("end.h5", source.offset);
-    fails(gm_sources_check(&record), GM_EINPUT, "end.h5: has changed since it was described (modification time)",
+    fails(gm_sources_check(&record), GM_EINPUT, "end.h5: has changed during the run (modification time)",
           "at the end, a source that was written to");
     fails(gm_reader_read(reader, ROWS, ROWS, 0, COLS, room, pitch), GM_EINPUT, "rows.h5:/end: its part ",
           "opening it then");
@@ -241,11 +241,11 @@ static void check_changes(void)
     gm_reader_close(reader);
     succeeds(gm_reader_open(&record, &reader), "a reader opens its sources when it needs them");
     fails(gm_reader_read(reader, ROWS, ROWS, 0, COLS, room, pitch), GM_EINPUT, "end.h5 ends at byte ", "opening it");
-    fails(gm_sources_check(&record), GM_EINPUT, "end.h5: has changed since it was described (size)", "at the end");
+    fails(gm_sources_check(&record), GM_EINPUT, "end.h5: has changed during the run (size)", "at the end");
     remove(own("end.h5"));
     fails(gm_reader_read(reader, ROWS, ROWS, 0, COLS, room, pitch), GM_EINPUT, "cannot be opened: No such file",
           "opening a source that was removed");
-    fails(gm_sources_check(&record), GM_EINPUT, "has changed since it was described (it was removed)", "at the end");
+    fails(gm_sources_check(&record), GM_EINPUT, "has changed during the run (it was removed)", "at the end");
     gm_reader_close(reader);
     fails(gm_describe(own("rows.h5:/end"), NULL, &record), GM_EINPUT, "its part end.h5:/i is missing: no such file",
           "describing it");
@@ -254,8 +254,8 @@ static void check_changes(void)
     rename(own("p0.h5"), own("old.h5"));
     rename(own("copy.h5"), own("p0.h5"));
     gm_reader_open(&record, &reader);
-    fails(gm_reader_read(reader, 0, ROWS, 0, COLS, room, pitch), GM_EINPUT,
-          "has changed since it was described (another file)", "a source that was replaced");
+    fails(gm_reader_read(reader, 0, ROWS, 0, COLS, room, pitch), GM_EINPUT, "has changed during the run (another file)",
+          "a source that was replaced");
     gm_reader_close(reader);
 }
 
