@@ -1,5 +1,5 @@
-/* Replaces device_cuda.c in a build without CUDA: a kind of device with no devices. What such a device can
- * do is known without one, for plans. */
+/* Replaces device_cuda.c in a build without CUDA: a kind of device with no devices. Its operations and
+ * products are known without one, for plans. */
 #include "kernels/kernels.h"
 #include "kernels/matmul/products_cuda.h"
 

@@ -433,7 +433,7 @@ NP4_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
 # The slow tests start several programs each, have limits of time, and wait much: two at a time, beside valgrind, which computes
-# (with make -j3 check-long: two at a time as well). Both find the programs built. What measures time goes alone.
+# (with make -j3 check-long: two at a time as well). Both find the programs built. Tests that measure time run alone.
 .PHONY: check-long check-memcheck check-slow
 check-long: all $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
 	$(AM_V_at)status=0; \

@@ -31,8 +31,8 @@ static int is_refusal(int why)
     return why == EINVAL || why == ENOSYS || why == ESPIPE || why == EOPNOTSUPP || why == EPERM;
 }
 
-/* The pages of the first `size` bytes. The next step begins while the disk has the one before. What is left at the
- * end is for fsync(). Returns 0 or an errno. */
+/* The pages of the first `size` bytes. The next step begins while the disk has the one before. The rest at
+ * the end is for fsync(). Returns 0 or an errno. */
 static int flush_steps(int fd, int64_t size, int *stopped)
 {
     int64_t step = least_step, begin = 0, end = 0;

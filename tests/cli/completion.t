@@ -39,7 +39,7 @@ gm.ok(len(TESTS) > 20 and "scaling" in TESTS and "global" in TESTS, f"{len(TESTS
 
 
 def of_value(metavar):
-    """What completes a value of this metavar; None: nothing does."""
+    """The words that complete a value of this metavar; None: there are none."""
     if "|" in metavar:
         return set(metavar.split("|"))
     if "FOLDER" in metavar:
@@ -105,7 +105,7 @@ def zsh(*words):
 
 
 def on_terminal(line):
-    """What zsh makes of a line that ends with a tab."""
+    """The line that zsh makes of one that ends with a tab."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ |= {"TERM": "dumb", "PS1": "> ", "ZDOTDIR": os.getcwd()}

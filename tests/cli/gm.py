@@ -217,7 +217,7 @@ def fault(spec="", **settings):
 
 
 def struck(log, rank=0):
-    """What the log of a rank says: the calls that were struck, and the number of calls of each kind."""
+    """The log of a rank: the calls that were struck, and the number of calls of each kind."""
     calls, counts = [], {}
     if os.path.exists(f"{log}.{rank}"):
         with open(f"{log}.{rank}") as file:

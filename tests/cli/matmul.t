@@ -351,7 +351,7 @@ def lines_of(text):
 
 
 def plans():
-    """What --plan expects: the bytes of each link, the seconds of each phase, the same numbers in the report."""
+    """The expectations of --plan: the bytes of each link, the seconds of each phase, the same numbers in the report."""
     gm.write("deep.h5", A=np.zeros((256, 6000), "f4"), B=np.zeros((6000, 128), "f4"))
     for grid, read, exchanged in (("1x1x1", 6000 * 384, 0), ("2x1x1", 6000 * 512, 0), ("1x1x2", 6000 * 384, 1)):
         ran = gm.run(f"matmul deep.h5 --device {device} --grid {grid} --plan --report r.json", 3)

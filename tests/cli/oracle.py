@@ -59,7 +59,7 @@ def percentile(part, p):
 
 
 def ends_of(part, method, low, high):
-    """What becomes the ends of the range, and the span between them, rounded once."""
+    """The elements that become the ends of the range, and the span between them, rounded once."""
     if method == "percentile":
         with np.errstate(all="ignore"):
             ends = [float(percentile(part, p)) for p in (low, high)]

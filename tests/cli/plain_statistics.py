@@ -34,7 +34,7 @@ def number(text):
 
 
 def printed(text):
-    """What reduce prints, without what is "none"."""
+    """The statistics that reduce prints, without those that are "none"."""
     return {name: number(value) for name, value in (line.split() for line in text.splitlines()) if value != "none"}
 
 

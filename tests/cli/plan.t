@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What a plan expects of every operation: the bytes of each link are those that the run then moves, and the times add up."""
+"""The expectations of a plan, for every operation: the bytes of each link are those that the run then moves, and the times add up."""
 import json
 
 import gm

@@ -35,7 +35,7 @@ def uuids(environment=None):
 
 
 def sights(all_):
-    """What a user may set, and the GPUs that ranks take of it in turn."""
+    """The values that a user may set, and the GPUs that ranks take of them in turn."""
     yield "not set", None, all_
     yield "the first", "0", all_[:1]
     yield "the last", str(len(all_) - 1), all_[-1:]

@@ -211,7 +211,7 @@ def remove(*paths):
 
 
 def finish(command, seconds=None):
-    """What a command wrote; Failed where its exit code is not 0, or where it takes longer."""
+    """The output of a command; Failed where its exit code is not 0, or where it takes longer."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, err = process.communicate(timeout=seconds)

@@ -32,7 +32,7 @@ def ok(good, what, note=""):
     sys.stdout.flush()
 
 def read(text, rows, cols, threads=1):
-    """What io_cat gives: an array, how it was read."""
+    """The output of io_cat: an array, and how it was read."""
     done = subprocess.run([cat, text, str(rows), str(cols), str(threads)], capture_output=True)
     if done.returncode:
         raise RuntimeError(f"exit {done.returncode}: {done.stderr.decode().strip()}")

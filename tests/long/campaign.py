@@ -192,7 +192,7 @@ class Trial:
         self.changes = gm.difference(before, self.after)
 
     def faults(self, codes, may_leave=False):
-        """What is wrong. codes: exit codes that the fault may have; 0 with the right result."""
+        """The faults of the run. codes: exit codes that the fault may have; 0 with the right result."""
         ran, codes = self.ran, set(codes)
         mine = ("out.h5", "report.json") + (() if not may_leave else (".out.h5", ".report.json"))
         strange = [change for change in self.changes if not (ran.code == 0 or may_leave) or not change.startswith(tuple(f"./{name}" for name in mine))

@@ -33,7 +33,7 @@ COMMON = " --device cpu --threads 2 -q"
 
 
 def contents(path):
-    """What a file holds, and whether all of it can be read."""
+    """The content of a file, and whether all of it can be read."""
     if path.endswith(".json"):
         with open(path) as file:
             text = file.read()

@@ -161,7 +161,7 @@ class Long:
             return "\n".join(line.split("\r")[-1] for line in file.read().split("\n"))
 
     def shown(self):
-        """What its bar has shown, in MiB."""
+        """The amounts that its bar has shown, in MiB."""
         with open("printed", newline="", errors="replace") as file:
             found = re.findall(r" %, ([\d.]+) ([KMG])iB of", file.read())
         return [float(number) * {"K": 1 / 1024, "M": 1, "G": 1024}[unit] for number, unit in found]

@@ -53,7 +53,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def absence():
-    """What is missing for a Slurm of our own; None: nothing."""
+    """The packages that a Slurm of our own lacks; None: none."""
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
     if missing:
         return f"no {', '.join(missing)} (packages of Slurm)"
@@ -118,7 +118,7 @@ def submit(script, *arguments, options=()):
 
 
 def show(job):
-    """What Slurm knows of a job: {"JobState": "RUNNING", ...}; {}: nothing."""
+    """The record of a job in Slurm: {"JobState": "RUNNING", ...}; {}: there is none."""
     ran = subprocess.run(["scontrol", "show", "job", "-o", job], capture_output=True, text=True, check=False)
     return dict(re.findall(r"(\w+)=(\S*)", ran.stdout.splitlines()[0])) if ran.returncode == 0 and ran.stdout.strip() else {}
 

@@ -1,4 +1,4 @@
-"""What cannot be read. REFUSALS: title, what the message must match, a function that makes d.h5:/d in the working folder. All but the first
+"""Datasets that cannot be read. REFUSALS: title, what the message must match, a function that makes d.h5:/d in the working folder. All but the first
 have the shape of stacked()."""
 import os
 import zlib

@@ -310,7 +310,7 @@ static int fail_each(call kind, int forms, int *rounds)
     return faults;
 }
 
-/* What libhdf5 must read again, and cannot, it leaves open: with a small cache, only what is written may fail here. */
+/* libhdf5 leaves an object open that it must read again, and cannot: with a small cache only writes may fail here. */
 static void check_failures(void)
 {
     for (call kind = 0; kind < CALLS; kind++) {
