@@ -97,7 +97,7 @@ static int read_model_all(gm_job *job)
         status = gm_fail(GM_EUSAGE, "--model plans for ranks of its own: run it without mpirun, there are %d ranks",
                          job->ranks->size);
     else if (strcmp(o->device, gm_device_cpu.kind) == 0)
-        status = gm_fail(GM_EUSAGE, "--model is of GPUs: expected no --device %s", o->device);
+        status = gm_fail(GM_EUSAGE, "--model plans for GPUs, which --device %s is not", o->device);
     else
         status = gm_model_parse(o->model, &job->model);
     return gm_job_agree_all(job, status);

@@ -16,7 +16,7 @@ CLONE = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__))
 
 class Gpumem(AutotoolsPackage, CudaPackage):
     """gpumem-run multiplies matrices in HDF5 files, computes statistics of datasets and normalizes image stacks: on GPUs or
-    CPUs, on many hosts under MPI, with files that are larger than any memory."""
+    CPUs, on many hosts under MPI, with files that are larger than memory."""
 
     homepage = "file://" + CLONE
     git = "file://" + CLONE
