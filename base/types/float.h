@@ -7,6 +7,7 @@
 #ifndef GM_BASE_FLOAT_H
 #define GM_BASE_FLOAT_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -181,6 +182,13 @@ GM_HD uint64_t gm_raw_double(double x)
 GM_HD float gm_round_float(double value)
 {
     return (float)value;
+}
+
+/* The same, to *rounded. Returns 1 if a finite value has become infinite. */
+GM_HD int gm_round_overflows(double value, float *rounded)
+{
+    *rounded = gm_round_float(value);
+    return isinf(*rounded) && !isinf(value);
 }
 
 GM_HD double gm_round_double(double value)

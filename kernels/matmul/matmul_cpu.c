@@ -2,12 +2,12 @@
  * operands that are copied. So neither the number of threads nor the block of C that a rank holds has a say in the
  * bits; the threads share out the tiles, of all products of a batch. */
 #include <inttypes.h>
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "base/stop.h"
+#include "base/types/float.h"
 #include "kernels/blas/blas.h"
 #include "kernels/matmul/calls.h"
 
@@ -128,23 +128,19 @@ static const real real_bf16 = {sizeof(float), sizeof(float), gemm_copies, add_fl
 
 /* --- All of them --- */
 
-static size_t acc_size(const real *real, const gm_product_call *call)
+/* The types of acc. */
+static const real *acc_of(const real *real, const gm_product_call *call)
 {
-    return call->rounded ? sizeof(float) : real->size;
+    return call->rounded ? &real_float : real;
 }
 
-/* acc [m][n] = tile [m][n], float64, rounded. */
+/* acc [m][ldacc] = tile [m][n], float64, rounded. */
 static void store_rounded(const gm_product_call *call, int64_t m, int64_t n, float *acc, const double *tile)
 {
     uint64_t over = 0;
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            double sum = tile[i * n + j];
-            float rounded = (float)sum;
-            over += isinf(rounded) && !isinf(sum);
-            acc[i * call->ldacc + j] = rounded;
-        }
-    }
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            over += (uint64_t)gm_round_overflows(tile[i * n + j], &acc[i * call->ldacc + j]);
     if (over > 0) {
 #pragma omp atomic
         call->rounded->overflow += over;
@@ -173,7 +169,7 @@ static gm_product_call product_of(const real *real, const gm_product_call *call,
     gm_product_call one = *call;
     one.a = element(real, call->a, call->next_a, index, 0);
     one.b = element(real, call->b, call->next_b, index, 0);
-    one.acc = (char *)call->acc + (size_t)(index * call->next_acc) * acc_size(real, call);
+    one.acc = (char *)call->acc + (size_t)(index * call->next_acc) * acc_of(real, call)->size;
     return one;
 }
 
@@ -182,11 +178,9 @@ static void make_tile(const real *real, const gm_product_call *call, int64_t i0,
 {
     int64_t m = gm_min(call->tile, call->m - i0), n = gm_min(call->tile, call->n - j0);
     float *work = (float *)(void *)((char *)buffer + (size_t)(call->tile * call->tile) * real->size);
-    char *acc = (char *)call->acc + (size_t)(i0 * call->ldacc + j0) * acc_size(real, call);
-    if (call->k == 0 && call->rounded)
-        clear(&real_float, m, n, acc, call->ldacc);
-    else if (call->k == 0 && !call->accumulate)
-        clear(real, m, n, acc, call->ldacc);
+    char *acc = (char *)call->acc + (size_t)(i0 * call->ldacc + j0) * acc_of(real, call)->size;
+    if (call->k == 0 && !call->accumulate)
+        clear(acc_of(real, call), m, n, acc, call->ldacc);
     for (int64_t l0 = 0; l0 < call->k && is_wanted(stopped); l0 += call->leaf) {
         int64_t k = gm_min(call->leaf, call->k - l0);
         const void *a = call->transpose_a ? element(real, call->a, call->lda, l0, i0)

@@ -180,40 +180,33 @@ static __device__ __forceinline__ void fold(const kernel_call &call, int64_t row
     }
 }
 
-/* Stores them in float32, as gm_product_call.rounded has it. */
+/* Stores them in float32, as gm_product_call.rounded says. Sums beyond C are those of zeros: they count as no overflow.
+ */
 template <class S, bool BATCH>
-static __device__ __forceinline__ void round_to(const kernel_call &call, int64_t row, int64_t col,
-                                                const double (&acc)[S::FRAGS_M][S::FRAGS_N][4])
+static __device__ __forceinline__ void store_rounded(const kernel_call &call, int64_t row, int64_t col,
+                                                     const double (&acc)[S::FRAGS_M][S::FRAGS_N][4])
 {
+    enum { FRAGS_M = S::FRAGS_M, FRAGS_N = S::FRAGS_N };
     float *c = acc_of<BATCH, float>(call) + row * call.ldacc + col;
     int64_t ld = call.ldacc;
+    bool wide = col + S::WARP_N - 6 <= call.n && ((uintptr_t)c | (uintptr_t)ld * sizeof(float)) % sizeof(float2) == 0;
     unsigned over = 0;
 
     asm volatile("" : "+l"(ld)); /* as in fold() */
 #pragma unroll
-    for (int i = 0; i < 2 * S::FRAGS_M; i++) {
-        float *to = c + 8 * i * ld;
-        bool wide = (uintptr_t)to % sizeof(float2) == 0;
+    for (int i = 0; i < 2 * FRAGS_M; i++) {
+        float v[FRAGS_N][2], *to = c + 8 * i * ld;
         if (row + 8 * i >= call.m)
             break;
 #pragma unroll
-        for (int j = 0; j < S::FRAGS_N; j++) {
-            const double *sum = &acc[i / 2][j][i % 2 * 2];
-            int64_t left = call.n - col - 8 * j;
-            float2 pair;
-            if (left < 1)
-                continue;
-            over += round_sum(sum[0], &pair.x);
-            if (left > 1)
-                over += round_sum(sum[1], &pair.y);
-            if (left > 1 && wide) {
-                *(float2 *)(to + 8 * j) = pair;
-            } else {
-                to[8 * j] = pair.x;
-                if (left > 1)
-                    to[8 * j + 1] = pair.y;
-            }
-        }
+        for (int j = 0; j < 2 * FRAGS_N; j++)
+            over += gm_round_overflows(acc[i / 2][j / 2][i % 2 * 2 + j % 2], &v[j / 2][j % 2]);
+        if (wide)
+#pragma unroll
+            for (int j = 0; j < FRAGS_N; j++)
+                *(float2 *)(to + 8 * j) = make_float2(v[j][0], v[j][1]);
+        else
+            fold_narrow<8>(to, call.n - col, false, v);
     }
     count_overflow(call.rounded, over);
 }
@@ -308,7 +301,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_matrice
             }
         }
         if (sizeof(T) == sizeof(float) && call.rounded)
-            round_to<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, acc);
+            store_rounded<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, acc);
         else
             fold<S, BATCH>(call, tile_row + row + lane / 4, tile_col + col + lane % 4 * 2, add, acc);
         add = true;

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "base/types/float.h"
 #include "kernels/matmul/calls.h"
 #include "kernels/matmul/launch_cuda.cuh"
 
@@ -21,13 +22,6 @@ static __device__ __forceinline__ void add_ahead(ACC *sum, const ACC **part, int
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         *sum += ahead[i];
-}
-
-/* A sum in float32, rounded. Returns 1 if float32 does not hold it. */
-static __device__ __forceinline__ unsigned round_sum(double sum, float *rounded)
-{
-    *rounded = (float)sum;
-    return isinf(*rounded) && !isinf(sum);
 }
 
 /* Counts the sums that float32 does not hold, as gm_product_call.rounded says; usually there are none. */
@@ -70,7 +64,7 @@ static __global__ void __launch_bounds__(PARTS_COLS *PARTS_ROWS)
         if constexpr (sizeof(OUT) == sizeof(ACC))
             *acc = sum;
         else
-            over += round_sum(sum, acc);
+            over += gm_round_overflows(sum, acc);
     }
     if constexpr (sizeof(OUT) != sizeof(ACC))
         count_overflow(rounded, over);

@@ -45,6 +45,12 @@ int64_t gm_product_parts(int64_t m, int64_t n, int64_t leaves, int64_t multiproc
     return parts > 1 ? parts : 0;
 }
 
+gm_dtype gm_product_acc_type(const gm_product *product, gm_dtype result, int64_t leaves, int64_t parts)
+{
+    int rounds = product->rounds && result == GM_DTYPE_F32 && leaves <= gm_max(parts, 1);
+    return rounds ? result : product->accumulator;
+}
+
 gm_dtype gm_panel_type(gm_dtype operand, gm_dtype data)
 {
     return operand == GM_DTYPE_I8 ? data : operand;

@@ -15,9 +15,9 @@ gm_dtype gm_matmul_panel_type(const gm_matmul *p, int matrix)
 gm_dtype gm_matmul_acc_type(const gm_matmul *p)
 {
     const gm_matmul_case *c = p->c;
-    int is_sum = c->alpha == 1 && !c->has_c0 && c->result == GM_DTYPE_F32;
-    int is_whole = c->k <= p->plan.leaf && !gm_matmul_plan_chains(&p->plan);
-    return p->product->rounds && is_sum && is_whole ? c->result : p->product->accumulator;
+    int is_sum = c->alpha == 1 && !c->has_c0 && !gm_matmul_plan_chains(&p->plan);
+    int64_t leaves = gm_ceil_div(c->k, p->plan.leaf);
+    return is_sum ? gm_product_acc_type(p->product, c->result, leaves, 0) : p->product->accumulator;
 }
 
 char *gm_matmul_acc_at(const gm_matmul *p, int64_t element)

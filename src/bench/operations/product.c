@@ -45,12 +45,9 @@ static int64_t parts_of(const gm_bench_product *p)
                                                        : 0;
 }
 
-/* The type of acc: that of C, where the product rounds each sum once. */
 static gm_dtype acc_type(const gm_bench_product *p)
 {
-    int64_t leaves = gm_ceil_div(p->shape.k, leaf_of(p));
-    int rounds = p->product->rounds && p->result == GM_DTYPE_F32 && leaves <= gm_max(parts_of(p), 1);
-    return rounds ? p->result : p->product->accumulator;
+    return gm_product_acc_type(p->product, p->result, gm_ceil_div(p->shape.k, leaf_of(p)), parts_of(p));
 }
 
 static int64_t ld(int64_t cols, gm_dtype type)

@@ -1,5 +1,5 @@
 /* Products that round: the bits of acc are those of the sums in float64, each rounded once, for all transpositions,
- * edges, batches and leaves side by side; what float32 does not hold is counted, as gm_finish_call would count it. */
+ * edges, batches and leaves side by side. Sums that float32 does not hold are counted as overflow. */
 #include "base/size.h"
 #include "kernels/matmul/calls.h"
 #include "tests/kernels/each.h"
