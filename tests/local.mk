@@ -216,7 +216,7 @@ EXTRA_DIST += \
 	tests/long/random_data.py \
 	tests/long/slurm.py \
 	tests/long/unreadable.py \
-	tests/preload/fault.c \
+	$(GM_FAULT) \
 	tests/src/exchange/fake_nccl.c \
 	tests/valgrind.supp
 
@@ -229,9 +229,10 @@ tests_libtap_a_SOURCES = \
 # Not by libtool, and with nothing of the program's: it is preloaded. Where it cannot be built it is empty, and its tests skip.
 check_DATA = tests/preload/fault.so tests/src/exchange/fake_nccl.so
 MOSTLYCLEANFILES += $(check_DATA)
-tests/preload/fault.so: tests/preload/fault.c
+GM_FAULT = tests/preload/fault.c tests/preload/fault_files.c tests/preload/fault_process.c tests/preload/fault.h
+tests/preload/fault.so: $(GM_FAULT)
 	$(AM_V_CC)$(MKDIR_P) $(@D) && { \
-	$(CC) $(GM_CFLAGS) $(MPI_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/preload/fault.c -ldl || : >$@; }
+	$(CC) $(GM_CFLAGS) $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(filter %.c,$^) -ldl || : >$@; }
 
 # Opened in the place of NCCL by tests/src/exchange/nccl.np3.
 tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchange/fake_nccl.h
