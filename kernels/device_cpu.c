@@ -241,11 +241,12 @@ static const gm_product products[] = {
     PRODUCT(FP64, F64, F64, "-dgemm", TILES, fp64, .leaf.least = 2048, .error = {.addition = 0x1p-53}),
     PRODUCT(FP32, F32, F32, "-sgemm", TILES, fp32, .leaf.least = 128, .error = {.addition = 0x1p-24}),
     PRODUCT(EXACT, F64, F64, "-dgemm", TILES, fp64, .rounds = 1, .leaf.least = 2048, .error = {.addition = 0x1p-53}),
-    PRODUCT(TF32, F32, F32, "-sgemm", TILES_COPIES, tf32, .leaf.least = 2048, .error = {0x1p-11, 0x1p-24, 256}),
+    PRODUCT(TF32, F32, F32, "-sgemm", TILES_COPIES, tf32, .leaf.least = 2048, .error = {0x1p-11, 0x1p-24, 256},
+            .smallest = 0x1p-136),
     PRODUCT(FP16, F32, F32, "-sgemm", TILES_COPIES, fp16, .leaf.least = 2048, .error = {0x1p-11, 0x1p-24, 256},
-            .largest = 65504),
+            .largest = 65504, .smallest = 0x1p-24),
     PRODUCT(BF16, F32, F32, "-sgemm", TILES_COPIES, bf16, .leaf.least = 2048, .error = {0x1p-8, 0x1p-24, 256},
-            .largest = 3.38e38),
+            .largest = 3.38e38, .smallest = 0x1p-133),
     PRODUCT(INT8, I8, I32, "-sgemm", TILES_COPIES, int8, .leaf.least = 8192)};
 
 static const gm_product *cpu_product(gm_device *device, int index)

@@ -97,6 +97,12 @@ GM_HD int64_t gm_monotone8(uint64_t bits)
     return (int64_t)(bits ^ ((uint64_t)((int64_t)bits >> 63) & INT64_MAX));
 }
 
+/* Is it a number, not 0, below the normal numbers of float32? */
+GM_HD_INLINE int gm_float_underflows(double value)
+{
+    return value != 0 && value > -0x1p-126 && value < 0x1p-126;
+}
+
 /* --- Conversions of a format that fits float32 --- */
 
 /* Its bits to float32, exactly. In float32's places they are too small by a power of 2, subnormals as well; infinity

@@ -95,6 +95,7 @@ typedef struct gm_product {
     int (*run)(gm_queue *queue, const gm_product_call *call);
     gm_sum_error error;
     double largest;     /* operands above become infinite; 0: none does */
+    double smallest;    /* spacing of rounded operands below their normal numbers; 0: none is rounded */
     gm_split_kind work; /* of call.work */
     double speed; /* flop/s, as a part of the device's limit for the accumulator's type; 0: as the first product */
     int64_t least_work;       /* m n k from which it is the faster one */
@@ -141,6 +142,8 @@ typedef struct gm_unpack_call {
     void *dst; /* [rows][ld], F32, F64, or a type of 8 bits that src has too */
     int64_t ld;
     gm_dtype dst_type;
+    uint64_t *underflow; /* device memory: set to 1 if an element of F64, not 0, becomes one of F32 that is below the
+                          * normal numbers; NULL: not looked for */
 } gm_unpack_call;
 
 /* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32, F64 or I32. */

@@ -63,22 +63,39 @@ static void convert(const gm_unpack_call *call, void *dst, const void *src, int6
     }
 }
 
+static int underflows(const void *src, int64_t n, int swap)
+{
+    const char *from = src;
+    int any = 0;
+    _Pragma("omp simd reduction(| : any)") for (int64_t i = 0; i < n; i++)
+    {
+        gm_raw8 raw;
+        memcpy(&raw, from + i * (int64_t)sizeof raw, sizeof raw);
+        any |= gm_float_underflows(gm_f64_F64(raw, swap));
+    }
+    return any;
+}
+
 int gm_cpu_unpack(int threads, const gm_unpack_call *call)
 {
     enum { SEGMENT = 16384 }; /* a long row is work for several threads */
     size_t from = gm_dtype_size(call->src_type), to = gm_dtype_size(call->dst_type);
     int64_t segments = gm_ceil_div(call->cols, SEGMENT);
+    int narrows = call->underflow && call->src_type == GM_DTYPE_F64 && call->dst_type == GM_DTYPE_F32, any = 0;
     if (call->dst_type != GM_DTYPE_F32 && call->dst_type != GM_DTYPE_F64 && !is_copy(call))
         return gm_fail(GM_EINTERNAL, "unpack of %s to %s", gm_dtype_name(call->src_type),
                        gm_dtype_name(call->dst_type));
-#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static) reduction(| : any)
     for (int64_t i = 0; i < call->rows; i++) {
         for (int64_t s = 0; s < segments; s++) {
-            int64_t j = s * SEGMENT;
-            convert(call, (char *)call->dst + (size_t)(i * call->ld + j) * to,
-                    (const char *)call->src + (size_t)i * call->src_pitch + (size_t)j * from,
-                    gm_min(SEGMENT, call->cols - j));
+            int64_t j = s * SEGMENT, n = gm_min(SEGMENT, call->cols - j);
+            const char *src = (const char *)call->src + (size_t)i * call->src_pitch + (size_t)j * from;
+            convert(call, (char *)call->dst + (size_t)(i * call->ld + j) * to, src, n);
+            if (narrows)
+                any |= underflows(src, n, call->swap);
         }
     }
+    if (any)
+        *call->underflow = 1;
     return GM_OK;
 }

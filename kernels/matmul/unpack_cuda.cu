@@ -5,12 +5,14 @@
 template <typename ELEMENT, typename TO>
 static __global__ void __launch_bounds__(LANES *WARPS) unpack(gm_unpack_call call)
 {
+    constexpr bool narrows = ELEMENT::significant == 53 && sizeof(TO) == sizeof(float);
     elementwise(call.rows, call.cols, [&](int64_t i, int64_t j, int n) {
         const typename ELEMENT::raw *from = (const typename ELEMENT::raw *)((const char *)call.src +
                                                                             i * call.src_pitch) +
                                             j;
         TO *to = (TO *)call.dst + i * call.ld + j;
         typename ELEMENT::raw raw[EACH];
+        bool underflows = false;
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
             if (e < n)
@@ -22,8 +24,15 @@ static __global__ void __launch_bounds__(LANES *WARPS) unpack(gm_unpack_call cal
                 TO value;
                 ELEMENT::read(raw[e], call.swap, &value);
                 to[e * LANES] = value;
+                if (narrows) {
+                    double exact;
+                    ELEMENT::read(raw[e], call.swap, &exact);
+                    underflows |= gm_float_underflows(exact);
+                }
             }
         }
+        if (underflows && call.underflow)
+            *call.underflow = 1;
     });
 }
 

@@ -69,6 +69,11 @@ static int place_of(const gm_matmul_case *c, int which)
     return c->is_column && which != GM_C0 ? GM_B - which : which;
 }
 
+const char *gm_matmul_letter(const gm_matmul_case *c, int which)
+{
+    return letters[place_of(c, which)];
+}
+
 static int describe_operands(const gm_job *job, gm_matmul_case *c)
 {
     const gm_options *o = job->options;
@@ -225,7 +230,7 @@ static void set_checks(gm_matmul_case *c, gm_dtype operand)
     for (int i = GM_A; i <= (c->has_c0 ? GM_C0 : GM_B); i++) {
         c->is_checked[i] = is_beyond_float64(c->operand[i].type) && (operand == GM_DTYPE_F64 || i == GM_C0);
         if (c->is_checked[i])
-            gm_note("%s (%s) is taken as float64: an integer beyond 2^53 is an error", letters[place_of(c, i)],
+            gm_note("%s (%s) is taken as float64: an integer beyond 2^53 is an error", gm_matmul_letter(c, i),
                     gm_dtype_name(c->operand[i].type));
     }
 }
@@ -266,12 +271,14 @@ static int set_types(const gm_options *o, gm_matmul_case *c)
             return gm_fail(GM_EUSAGE, "--precision exact is for data that float32 holds; %s is %s",
                            gm_dataset_title(&c->operand[i], title), gm_dtype_name(c->operand[i].type));
         if (!fits && how->operand != GM_DTYPE_F64 && gm_dtype_get_kind(how->operand) == GM_FLOAT)
-            gm_note("%s (%s) is rounded to %d significant bits by --precision %s", letters[place_of(c, i)],
+            gm_note("%s (%s) is rounded to %d significant bits by --precision %s", gm_matmul_letter(c, i),
                     gm_dtype_name(c->operand[i].type), how->bits, how->name);
         if (fits && c->precision == GM_PRECISION_FP16 &&
             gm_dtype_largest(c->operand[i].type) > gm_dtype_largest(GM_DTYPE_F16))
-            gm_note("%s (%s) is rounded to float16 by --precision %s: elements beyond 65504 become infinite",
-                    letters[place_of(c, i)], gm_dtype_name(c->operand[i].type), how->name);
+            gm_note(
+                "%s (%s) is rounded to float16 by --precision %s: elements beyond 65504 become infinite, those below "
+                "6.1e-5 lose digits",
+                gm_matmul_letter(c, i), gm_dtype_name(c->operand[i].type), how->name);
     }
     set_checks(c, how->operand);
     c->result = o->type ? gm_dtype_find(o->type) : how->result;

@@ -16,7 +16,9 @@
  * Threshold of row i. The error e_ij of each element is bounded by gamma (|A| |B|)_ij <= gamma |A_i| |B_j| (Euclidean
  * norms), plus the rounding of what is stored, and does not depend on x, whose signs are random: so by Hoeffding's
  * inequality |sum_j e_ij x_j| passes sigmas * (sum_j (e_ij x_j)^2)^(1/2) with a probability below 2 exp(-sigmas^2 / 2),
- * 3e-14 a row. The check's own float64 rounding is added without such help. docs/accuracy.md derives it all. */
+ * 3e-14 a row. What an operand below the normal numbers of its rounded type, or an element of C below those of its
+ * type, may be off by is absolute, and enters in the same way. The check's own float64 rounding is added without such
+ * help. docs/accuracy.md derives it all. */
 static const double sigmas = 8;
 
 int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols)
@@ -82,7 +84,7 @@ typedef struct direction {
 
 typedef struct findings {
     gm_deviation passed, failed;
-    int64_t bad, checked, skipped, large;
+    int64_t bad, checked, skipped, large, small;
     int64_t tiles, tile[GM_SUSPECTS]; /* that bad lines are in: their number, and the first of them by their lines */
 } findings;
 
@@ -125,6 +127,13 @@ static double spread_of(const direction *d, double lost, double *largest)
     return sqrt(sum) / plain_unit;
 }
 
+/* The largest error of sum_j e_ij x_j by operands that are off by `step`, as those below the normal numbers of a type
+ * are by half their spacing: |e_ij| <= step sqrt(k) (|A_i| + |B_j|) + k step^2. */
+static double steps_error(double step, double depth, double norm, double spread, double vector_norm)
+{
+    return step * (sqrt(depth) * (norm * vector_norm + spread) + depth * step * vector_norm);
+}
+
 /* May an operand be infinite on the device, and finite in its file? */
 static int overflows(const gm_matmul *p, double norm, double other_norm)
 {
@@ -142,7 +151,7 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
     double gamma = gm_product_error(p->product, c->k, p->plan.leaf, p->plan.leaves, d->is_plain);
     double own = (depth + 2 * length + 16) * 0x1p-53;
     double stored = gm_dtype_roundoff(c->result), rounding = rounding_to_integer(c),
-           least = 2 * (tiny(c->result) + alpha * depth * tiny(how->accumulator));
+           least = tiny(c->result) + alpha * depth * tiny(how->accumulator), step = p->product->smallest / 2;
     int saturates = gm_dtype_get_kind(c->result) != GM_FLOAT; /* where a float becomes infinite */
     /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
     const double lost = 0x1p-1074;
@@ -163,10 +172,12 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
         if (isinf(made_norm) && made_most >= square_overflow / 2)
             made_norm = made_most;
         double scale = alpha * norm * spread + beta * added_norm * vector_norm;
+        int is_zero = d->own_sq[i] == 0 || other_max == 0; /* or nearly so */
         double residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
         double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
                        made_norm * (2 * sigmas * stored + own * vector_norm) + sigmas * rounding * vector_norm +
-                       least * length;
+                       least * fmin(2 * length, sigmas * vector_norm) +
+                       sigmas * alpha * steps_error(is_zero ? 0 : step, depth, norm, spread, vector_norm);
         int is_beyond = saturates && possible > gm_dtype_largest(c->result) + 1;
         if (!isfinite(residual) || !isfinite(bound) || is_beyond) {
             /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for
@@ -180,6 +191,11 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
             }
             residual = INFINITY;
             bound = scale;
+        }
+        if (residual <= bound && bound >= scale && !is_zero) { /* a line of zeros would pass as well */
+            f->skipped++;
+            f->small++;
+            continue;
         }
         f->checked++;
         gm_deviation line = {.residual = scale > 0 ? residual / scale : residual,
@@ -215,11 +231,14 @@ void gm_verdict_add(gm_verdict *v, const gm_verdict *other)
     v->checked += other->checked;
     v->skipped += other->skipped;
     v->large += other->large;
+    v->small += other->small;
     v->nonfinite.nan += other->nonfinite.nan;
     v->nonfinite.inf += other->nonfinite.inf;
     v->nonfinite.overflow += other->nonfinite.overflow;
     for (int s = 0; s < GM_SCHEMES; s++)
         v->schemes[s] += other->schemes[s];
+    for (int i = GM_A; i <= GM_B; i++)
+        v->underflow[i] |= other->underflow[i];
     v->is_wrong |= other->is_wrong;
 }
 
@@ -286,6 +305,7 @@ void gm_check_block(const gm_matmul *p, int64_t row0, int64_t rows, int64_t col0
         verdict->checked += f[i].checked;
         verdict->skipped += f[i].skipped;
         verdict->large += f[i].large;
+        verdict->small += f[i].small;
     }
     verdict->bad_rows = f[0].bad;
     verdict->bad_cols = f[1].bad;

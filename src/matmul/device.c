@@ -50,7 +50,8 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
                            .dst = gm_matmul_strip_at(p, piece),
                            .ld = gm_matmul_panel(p, piece->step, piece->matrix)->ld,
                            .dst_type = gm_matmul_panel_type(p, piece->matrix)};
-    return ops_of(p)->unpack(in, &call);
+    int status = gm_matmul_underflow_at(p, piece->matrix, in, &call.underflow);
+    return status ? status : ops_of(p)->unpack(in, &call);
 }
 
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)

@@ -12,6 +12,8 @@
  *   chain.c    what goes from layer to layer, to be folded
  *   share.c    chunks of panels that go around the ranks of a row or a column of the grid
  *   memory.c   the memory of a rank: panels, sums, vectors
+ *   underflow.c  elements that a panel does not hold
+ *   verdict.c  the findings of the check: gathered and reported
  *   probe.c    the check's products with vectors, on the device
  *   check.c    the verdict of the check
  *   repair.c   tiles that failed their check, computed once more
@@ -55,6 +57,9 @@ typedef struct gm_matmul_case {
 
 /* Fills in the case from the command line and the files. Called by one rank. GM_EUSAGE, GM_EINPUT. */
 int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
+
+/* "A", "B" or "C0": an operand's name on the command line. */
+const char *gm_matmul_letter(const gm_matmul_case *problem, int which);
 
 /* The product of the device of the job for the case; NULL: there is none. The same on all ranks. */
 const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *problem);
@@ -133,10 +138,11 @@ typedef struct gm_verdict {
     gm_tile suspect[GM_SUSPECTS];
     int64_t repaired;         /* tiles that passed when they were computed once more */
     int64_t checked, skipped; /* rows and columns */
-    int64_t large;            /* of those skipped: finite, but the squares of elements overflow */
+    int64_t large, small;     /* of those skipped: squares of finite elements overflow; rounding hides any error */
     gm_nonfinite nonfinite;   /* as they were computed first */
     double schemes[GM_SCHEMES];
-    int is_wrong; /* the product stays wrong */
+    int underflow[2]; /* elements of A, of B, became 0 or lost digits in panels of float32 */
+    int is_wrong;     /* the product stays wrong */
 } gm_verdict;
 
 extern const gm_verdict gm_verdict_none;
@@ -270,13 +276,15 @@ struct gm_matmul {
     void *tiles; /* for a product that wants them */
     void *parts; /* the sums of leaves side by side; NULL: none are */
     int64_t part_count;
-    void *work[2];                 /* of A and of B, for a product that has work space */
-    double *sums;                  /* GM_SUMS on the device */
-    double *sums_in;               /* those of the layer before, up to GM_SUM_LAYERS */
-    double *x, *u;                 /* vectors of the block, on the device: [block_cols], [block_rows] */
-    double *y, *y_abs, *v, *v_abs; /* of a step, on the device: [k of a step] */
-    double *host_x, *host_u;       /* of the part, pinned: [cols], [rows] */
-    void *probe_work;              /* of probes; NULL: none */
+    void *work[2];                        /* of A and of B, for a product that has work space */
+    double *sums;                         /* GM_SUMS on the device */
+    double *sums_in;                      /* those of the layer before, up to GM_SUM_LAYERS */
+    double *x, *u;                        /* vectors of the block, on the device: [block_cols], [block_rows] */
+    double *y, *y_abs, *v, *v_abs;        /* of a step, on the device: [k of a step] */
+    double *host_x, *host_u;              /* of the part, pinned: [cols], [rows] */
+    uint64_t *underflow, *host_underflow; /* [2], on the device, and pinned: gm_unpack_call.underflow of A and of B */
+    int counts_underflow;                 /* those on the device have been cleared */
+    void *probe_work;                     /* of probes; NULL: none */
     size_t probe_bytes;
     struct gm_exchange *exchange; /* of a chain or of shared panels, never of both; NULL: of neither */
     gm_chain chain;
@@ -296,6 +304,14 @@ void gm_matmul_program(gm_matmul *product, gm_program *program);
 
 /* Device memory and events for the plan, from a pool. GM_EDEVICE. Not collective. */
 int gm_matmul_allocate(gm_matmul *product, gm_pool *pool);
+
+/* The pinned memory of a part of C of this shape: x, u and host_underflow. GM_EDEVICE. Not collective. */
+int gm_matmul_allocate_pinned(gm_matmul *product, gm_pool *pool, int64_t rows, int64_t cols);
+
+/* Where unpacking an operand on this queue, the only one that unpacks, notes an underflow; NULL: there can be none.
+ * Then, when all work has been done: what was noted, in the verdict. GM_EDEVICE. Not collective. */
+int gm_matmul_underflow_at(gm_matmul *product, int matrix, gm_queue *queue, uint64_t **at);
+int gm_matmul_underflow_read(gm_matmul *product);
 
 /* Of a product with several layers, whose exchange is open: the start of a run; gm_program.await_turn and abandon. All
  * ranks of a chain make the same exchanges, in the same order: also those that a rank has left when it fails. */

@@ -98,19 +98,32 @@ static void allocate_panel(gm_matmul *p, gm_pool *pool, gm_panel *panel, int mat
     panel->released = gm_pool_event(pool);
 }
 
+int gm_matmul_allocate_pinned(gm_matmul *p, gm_pool *pool, int64_t rows, int64_t cols)
+{
+    p->host_x = gm_pool_pinned(pool, gm_matmul_plan_ends(rows, cols), 1);
+    if (pool->status)
+        return pool->status;
+    p->host_u = p->host_x + cols;
+    p->host_underflow = (uint64_t *)(void *)(p->host_u + rows);
+    for (int64_t j = 0; j < cols; j++)
+        p->host_x[j] = gm_check_vector(0, p->part.col0 + j);
+    for (int64_t i = 0; i < rows; i++)
+        p->host_u[i] = gm_check_vector(1, p->part.row0 + i);
+    return GM_OK;
+}
+
 /* Slices of one allocation: the sums, x, u and the vectors of a step; and their host side. */
 static void allocate_check(gm_matmul *p, gm_pool *pool)
 {
     int64_t rows = gm_min(p->plan.block_rows, p->part.rows), cols = gm_min(p->plan.block_cols, p->part.cols);
     int64_t depth = panel_depth(p), sums = gm_sum_offset(GM_SUMS, rows, cols);
-    p->sums = gm_pool_device(pool, sums + rows + cols + 4 * depth, sizeof *p->sums);
+    p->sums = gm_pool_device(pool, sums + rows + cols + 4 * depth + 2, sizeof *p->sums);
     if (gm_matmul_plan_chains(&p->plan))
         p->sums_in = gm_pool_device(pool, gm_sum_offset(GM_SUM_LAYERS, rows, cols), sizeof *p->sums_in);
     p->probe_bytes = (size_t)gm_matmul_plan_probe(&p->plan, depth);
     if (p->probe_bytes)
         p->probe_work = gm_pool_device(pool, (int64_t)p->probe_bytes, 1);
-    p->host_x = gm_pool_pinned(pool, p->part.cols + p->part.rows, sizeof *p->host_x);
-    if (pool->status)
+    if (gm_matmul_allocate_pinned(p, pool, p->part.rows, p->part.cols))
         return;
     p->x = p->sums + sums;
     p->u = p->x + cols;
@@ -118,11 +131,7 @@ static void allocate_check(gm_matmul *p, gm_pool *pool)
     p->y_abs = p->y + depth;
     p->v = p->y_abs + depth;
     p->v_abs = p->v + depth;
-    p->host_u = p->host_x + p->part.cols;
-    for (int64_t j = 0; j < p->part.cols; j++)
-        p->host_x[j] = gm_check_vector(0, p->part.col0 + j);
-    for (int64_t i = 0; i < p->part.rows; i++)
-        p->host_u[i] = gm_check_vector(1, p->part.row0 + i);
+    p->underflow = (uint64_t *)(void *)(p->v_abs + depth);
 }
 
 int gm_matmul_allocate(gm_matmul *p, gm_pool *pool)

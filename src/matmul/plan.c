@@ -29,6 +29,11 @@ int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols)
                       sizeof(double));
 }
 
+int64_t gm_matmul_plan_ends(int64_t rows, int64_t cols)
+{
+    return gm_mul_sat(gm_add_sat(gm_add_sat(rows, cols), 2), sizeof(double));
+}
+
 /* Slots for each thread and for what is on its way meanwhile. */
 static int64_t usual_depth(const gm_ring_budget *budget)
 {
@@ -140,7 +145,8 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t panels = gm_mul_sat(plan->buffers, gm_add_sat(a, b));
     if (plan->same)
         panels = gm_max(area(p->m, p->k, p->operand_bytes), area(p->k, p->m, p->operand_bytes));
-    int64_t vectors = gm_mul_sat(gm_add_sat(gm_add_sat(r, c), gm_mul_sat(depth, VECTORS_PER_K)), sizeof(double));
+    int64_t vectors = gm_add_sat(gm_matmul_plan_ends(r, c),
+                                 gm_mul_sat(gm_mul_sat(depth, VECTORS_PER_K), sizeof(double)));
     vectors = gm_add_sat(vectors, gm_mul_sat(gm_matmul_plan_chains(plan) ? 2 : 1, gm_matmul_plan_sums_bytes(r, c)));
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
@@ -154,14 +160,13 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
 /* The cost of the block and step that are set. */
 static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
-    int64_t check = gm_mul_sat(gm_add_sat(part->rows, part->cols), sizeof(double));
     int64_t probe = gm_matmul_plan_chains(plan) || plan->shares ? GM_PROBE_LEAST : 0;
     int64_t staged = probe && !plan->budget.unified ? GM_STAGED_PINNED : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
     int64_t slot = slot_bytes(plan);
     return (gm_ring_cost){.slot = slot,
                           .out = slot,
-                          .host = check + staged + probe + 2 * GM_ALLOC_OVERHEAD,
+                          .host = gm_matmul_plan_ends(part->rows, part->cols) + staged + probe + 2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part) + 2 * probe,
                           .pieces = INT64_MAX,
                           .slots = usual_depth(&plan->budget)};

@@ -297,6 +297,49 @@ def not_finite():
         gm.ok("0 infinite and 81 overflowed" in ran.err, f"{device}: a warning counts it once", ran)
 
 
+def small():
+    """Elements below the normal numbers of the type that operands are rounded to, and of float32."""
+    a, b = rng.random((70, 60), "f4") + np.float32(0.5), rng.random((60, 40), "f4")
+    cases = (("fp16", 1e-3, 1, 1), ("fp16", 2e-5, 2e-3, 1), ("bf16", 1e-36, 1e-2, 1), ("bf16", 1e-37, 1, 2**20), ("tf32", 1e-39, 1, 2**30))
+    for precision, size, error, alpha in cases:
+        c = alpha * (a.astype("f8") * size) @ b
+        gm.write("ab.h5", A=(a * size).astype("f4"), B=b)
+        product(f"--precision {precision} of elements of {size:g}", c, f"ab.h5 --precision {precision} --alpha {alpha} --type f64 --report r.json", bound=2e-2,
+                scale=np.abs(c).max())
+        check = outcome()
+        gm.ok(check["passed"] and check["lines_skipped"] == 0, f"{device}: all of it is checked", check)
+    for precision, size in (("fp16", 1e-9), ("bf16", 1e-42)):
+        gm.write("ab.h5", A=(a * size).astype("f4"), B=b)
+        ran = gm.run(["matmul", "ab.h5", "-o", "c.h5", "--force", "--device", device, "--precision", precision, "--report", "r.json"])
+        gm.ok(ran.code == 0 and f"as --precision {precision} keeps few digits" in ran.err, f"{device}: {size:g} in {precision}: a warning", ran)
+        check = outcome()
+        gm.ok(check["outcome"] == "not possible: elements are too small to be checked" and not check["passed"], f"{device}: not checked, and why", check)
+    few = a.copy()
+    few[17] *= np.float32(1e-9)
+    few[23], b[:, 5] = 0, 0
+    gm.write("ab.h5", A=few, B=b)
+    product("one small row, one of zeros", few.astype("f8") @ b, "ab.h5 --precision fp16 --report r.json", dtype="f4", bound=2e-3, scale=30)
+    check = outcome()
+    gm.ok(check["outcome"] == "passed in part: random vectors" and 1 <= check["lines_skipped"] <= 4, f"{device}: only the small row is not checked", check)
+    for ranks, options in ((1, ""), (2, "--grid 1x1x2"), (2, "--grid 2x1x1"), (2, "--batch")):
+        wide, other = a.astype("f8"), b.astype("f8")
+        for letter in "none", "A", "B":
+            x, y = wide.copy(), other.copy()
+            {"none": x, "A": x, "B": y}[letter][11, 7] = 1 if letter == "none" else 1e-39
+            stored = [m[None].repeat(3, 0) if "batch" in options else m for m in (x, y)]
+            gm.write("ab.h5", A=stored[0], B=stored[1])
+            ran = gm.run(["matmul", "ab.h5:/A", "ab.h5:/B", "-o", "c.h5", "--force", "--device", device, "--precision", "fp32", "--report", "r.json", *options.split()], ranks)
+            warned = [name for name in "AB" if f"warning: {name} has elements that are too small for float32" in ran.err]
+            gm.ok(ran.code == 0 and warned == [letter][letter == "none":], f"{device}: float64 in float32, too small: {letter}, {options}", ran)
+            check = outcome()
+            gm.ok(check["underflow"] == (letter != "none") and ("in part" in check["outcome"]) == (letter != "none"), f"{device}: in the report", check)
+
+
+def outcome():
+    with open("r.json") as file:
+        return json.load(file)["verification"]
+
+
 def outputs():
     a, b = gm.integers(rng, (64, 20)), gm.integers(rng, (20, 48))
     gm.write("ab.h5", A=a, B=b)
@@ -429,6 +472,6 @@ def help_and_version():
 
 
 for device in gm.devices():
-    gm.together([shapes, storages, types, accuracy, factors, selections, operands, results, outputs, grids, transposes, words, not_finite])
+    gm.together([shapes, storages, types, accuracy, factors, selections, operands, results, outputs, grids, transposes, words, not_finite, small])
 gm.together([help_and_version])
 gm.done()

@@ -66,7 +66,8 @@ static int unpack(gm_batch *b, int which, int64_t rows, int64_t cols, const char
                            .dst = to,
                            .ld = b->plan.ld[which],
                            .dst_type = gm_matmul_panel_type(&b->product, which)};
-    return ops_of(b)->unpack(queue, &call);
+    int status = gm_matmul_underflow_at(&b->product, which, queue, &call.underflow);
+    return status ? status : ops_of(b)->unpack(queue, &call);
 }
 
 /* A strip of an operand that is the same for all frames. */

@@ -16,16 +16,11 @@ int gm_batch_allocate(gm_batch *b, gm_pool *pool)
                                   (size_t)c->problem.accumulator_bytes);
     for (int i = GM_A; i <= GM_B && c->problem.work.planes; i++)
         p->work[i] = gm_pool_device(pool, gm_batch_plan_work(plan, c, i), 1);
-    b->vectors = gm_pool_device(pool, plan->group * plan->vectors + c->m + c->n, sizeof *b->vectors);
-    p->host_x = gm_pool_pinned(pool, c->m + c->n, sizeof *p->host_x);
-    if (pool->status)
+    b->vectors = gm_pool_device(pool, plan->group * plan->vectors + c->m + c->n + 2, sizeof *b->vectors);
+    if (gm_matmul_allocate_pinned(p, pool, c->m, c->n))
         return pool->status;
     p->x = b->vectors + plan->group * plan->vectors;
     p->u = p->x + c->n;
-    p->host_u = p->host_x + c->n;
-    for (int64_t j = 0; j < c->n; j++)
-        p->host_x[j] = gm_check_vector(0, j);
-    for (int64_t i = 0; i < c->m; i++)
-        p->host_u[i] = gm_check_vector(1, i);
+    p->underflow = (uint64_t *)(void *)(p->u + c->m);
     return GM_OK;
 }

@@ -93,8 +93,52 @@ static void test_unpack(bench *b)
     }
 }
 
+/* Elements that float32 has no normal number for are found, and only those. */
+static void test_underflow(bench *b)
+{
+    static const struct {
+        double value;
+        gm_dtype to;
+        uint64_t found;
+    } cases[] = {{1, GM_DTYPE_F32, 0},        {0, GM_DTYPE_F32, 0},       {-0.0, GM_DTYPE_F32, 0},
+                 {0x1p-126, GM_DTYPE_F32, 0}, {NAN, GM_DTYPE_F32, 0},     {-0x1p-127, GM_DTYPE_F32, 1},
+                 {1e-39, GM_DTYPE_F32, 1},    {-1e-300, GM_DTYPE_F32, 1}, {5e-324, GM_DTYPE_F32, 1},
+                 {1e-300, GM_DTYPE_F64, 0}};
+    enum { ROWS = 3, COLS = 20000, AT = COLS + 16500 };
+    double *data = host_memory(ROWS * COLS * sizeof *data);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        int swap = i & 1;
+        for (int64_t e = 0; e < ROWS * COLS; e++) {
+            double value = e == AT ? cases[i / 2].value : 1.5;
+            unsigned char *bytes = (unsigned char *)&data[e];
+            for (size_t at = 0; at < sizeof value; at++)
+                bytes[swap ? sizeof value - 1 - at : at] = ((const unsigned char *)&value)[at];
+        }
+        gm_unpack_call call = {.rows = ROWS,
+                               .cols = COLS,
+                               .src_pitch = COLS * sizeof *data,
+                               .src_type = GM_DTYPE_F64,
+                               .swap = swap,
+                               .ld = COLS,
+                               .dst_type = cases[i / 2].to};
+        void *src = lend(b, data, ROWS * COLS * sizeof *data), *dst = lend(b, NULL, ROWS * COLS * sizeof *data);
+        call.src = src;
+        call.dst = dst;
+        uint64_t found = 0;
+        call.underflow = lend(b, &found, sizeof found);
+        must(b->ops->unpack(b->queue, &call));
+        reclaim(b, call.underflow, &found, sizeof found);
+        reclaim(b, dst, NULL, 0);
+        reclaim(b, src, NULL, 0);
+        tap_ok(found == cases[i / 2].found, "%s %g%s to %s: %s", b->ops->kind, cases[i / 2].value,
+               swap ? " swapped" : "", gm_dtype_name(cases[i / 2].to), cases[i / 2].found ? "found" : "not found");
+    }
+    free(data);
+}
+
 int main(void)
 {
     each_device(test_unpack);
+    each_device(test_underflow);
     return tap_done();
 }
