@@ -1,6 +1,8 @@
 /* The processor as a device: device memory is host memory, and a queue does its work at once. */
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +38,39 @@ static void cpu_close(gm_device *device)
     }
 }
 
+static void *pass(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* Can so many threads run at a time? OpenMP ends the program where it cannot start one. */
+static int try_threads(int threads)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *thread = calloc((size_t)threads, sizeof *thread);
+    int started = 0, error = thread == NULL ? ENOMEM : 0;
+    pthread_mutex_lock(&gate);
+    while (started < threads && !error) {
+        error = pthread_create(&thread[started], NULL, pass, &gate);
+        started += !error;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    free(thread);
+    return error ? gm_fail(GM_EDEVICE, "cannot start %d threads: %s", threads, strerror(error)) : GM_OK;
+}
+
 static int cpu_open(int index, int threads, gm_device **out)
 {
     *out = NULL;
     if (index != 0)
         return gm_fail(GM_EDEVICE, "CPU %d: the processor is one device, number 0", index);
+    int status = threads > 1 ? try_threads(threads) : GM_OK;
+    if (status)
+        return status;
     gm_device *device = calloc(1, sizeof *device);
     if (device == NULL)
         return gm_fail(GM_EDEVICE, "no memory for a device");

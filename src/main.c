@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "io/describe/describe.h"
 #include "io/worker.h"
+#include "kernels/kernels.h"
 #include "mpi/launcher.h"
 #include "src/operation.h"
 
@@ -50,6 +51,7 @@ static int run_all(gm_job *job, double started)
 int main(int argc, char **argv)
 {
     double started = gm_clock();
+    gm_blas_restart(argv);
     gm_log_start();
     gm_stop_install();
     gm_options options;

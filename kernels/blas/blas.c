@@ -2,8 +2,56 @@
 
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "base/status.h"
 #include "kernels/kernels.h"
+
+static int is_limited(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+void gm_blas_restart(char **argv)
+{
+#if defined(GM_BLAS_OPENBLAS)
+    enum { ON_POSIX_THREADS = 1 };
+    static const char name[] = "OPENBLAS_NUM_THREADS";
+    const char *threads = getenv(name);
+    if (openblas_get_parallel() != ON_POSIX_THREADS || !is_limited() || (threads && strcmp(threads, "1") == 0))
+        return;
+    if (setenv(name, "1", 1) == 0)
+        execv("/proc/self/exe", argv);
+#else
+    (void)argv;
+#endif
+}
+
+int gm_blas_room(int threads)
+{
+#if defined(GM_BLAS_OPENBLAS)
+    static const size_t buffer = 128 << 20; /* of a thread, on x86-64 */
+    static int found;
+    if (threads <= found || !is_limited())
+        return GM_OK;
+    size_t bytes = (size_t)(threads - found) * buffer;
+    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return gm_fail(GM_EDEVICE,
+                       "the limit of address space (ulimit -v) has no room for the buffers of OpenBLAS, %d x 128 MiB",
+                       threads);
+    munmap(room, bytes);
+    found = threads;
+#else
+    (void)threads;
+#endif
+    return GM_OK;
+}
 
 void gm_blas_threads(int threads)
 {

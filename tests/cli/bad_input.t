@@ -296,6 +296,16 @@ def case_file_size():
     case("gen beyond the limit on files", 4, r"g\.h5.*[Ff]ile too large", "gen matrices g.h5 --size 1000", limited)
 
 
+def case_address_space():
+    """A limit of address space: the program ends, whatever its libraries do for lack of memory."""
+    for kib in (250_000, 400_000, 600_000):
+        limited = gm.wrapper(f"limited-{kib}", f'ulimit -v {kib} && exec timeout -k 1 60 "$program" "$@"')
+        for command in (["--version"], ["matmul", "outer.h5", "-o", f"c-{kib}.h5", "--device", "cpu", "--threads", "2"]):
+            ran = subprocess.run([limited, *command], capture_output=True, text=True)
+            gm.ok(ran.returncode in (0, 5) and (ran.returncode == 0 or "error: " in ran.stderr), f"{command[0]} in {kib} KiB of address space: {ran.returncode}",
+                  ran.returncode, ran.stdout, ran.stderr)
+
+
 def cases(some):
     make_good()
     make_bad()
@@ -310,6 +320,7 @@ def limits():
     case_no_gpu()
     case_full_disk()
     case_file_size()
+    case_address_space()
 
 
 JOBS = 4
