@@ -66,21 +66,6 @@ static unsigned blocks_for(int64_t items, int each)
     return (unsigned)divide_up(items, each);
 }
 
-/* Ranges, scales and schemes of all lines. */
-static cudaError_t measure_lines(cudaStream_t stream, const operand *o, const split_panel *p)
-{
-    cudaError_t error = cudaMemsetAsync(p->largest, 0, o->at.bytes - o->at.largest, stream);
-    if (error != cudaSuccess)
-        return error;
-    if (o->k_fastest)
-        find_range_k<<<blocks_for(p->leaves * p->outer, SPLIT_THREADS / 32), SPLIT_THREADS, 0, stream>>>(*p);
-    else
-        find_range_outer<<<blocks_for(p->outer, SPLIT_THREADS) * blocks_for(p->k, LARGEST_K), SPLIT_THREADS, 0,
-                           stream>>>(*p);
-    choose_schemes<<<dim3((unsigned)p->groups, (unsigned)p->leaves), GM_SPLIT_GROUP, 0, stream>>>(*p);
-    return cudaGetLastError();
-}
-
 static void add_panel(split_task *task, const split_panel *panel, bool k_fastest)
 {
     task->panel[task->count] = *panel;
@@ -98,6 +83,23 @@ static split_task panels_of(const gm_product_call *call, const gm_split_kind *ki
             add_panel(&task, &panels[i], o.k_fastest);
     }
     return task;
+}
+
+/* The ranges of the lines of some panels. */
+static cudaError_t measure_lines(cudaStream_t stream, const split_task *task)
+{
+    dim3 blocks(0, 1, (unsigned)task->count);
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < task->count && error == cudaSuccess; i++) {
+        const split_panel *p = &task->panel[i];
+        int64_t pieces = range_pieces(*p);
+        blocks.x = std::max(blocks.x, task->k_fastest[i] ? blocks_for(p->leaves * p->outer, RANGE_THREADS / 32)
+                                                         : (unsigned)(p->groups * p->leaves * pieces));
+        if (!task->k_fastest[i] && pieces > 1)
+            error = cudaMemsetAsync(p->largest, 0, (size_t)((uint8_t *)p->scale[0] - (uint8_t *)p->largest), stream);
+    }
+    return error == cudaSuccess && task->count ? launch_early(find_ranges, blocks, RANGE_THREADS, 0, stream, *task)
+                                               : error;
 }
 
 /* Blocks of 64 x 64 elements: of a panel, its frames, and the panels of a task. */
@@ -133,8 +135,7 @@ static split_panel wide_panel_of(const split_panel *p, const operand *o, int64_t
     part.k = p->k - k < depth ? p->k - k : depth;
     part.planes = o->work + o->at.wide;
     part.pitch = divide_up(part.k, GM_SPLIT_K) * GM_SPLIT_K;
-    for (int i = 0; i < 2; i++)
-        part.scale[i] += line;
+    part.largest += line;
     return part;
 }
 
@@ -297,11 +298,11 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
     for (int i = 0; i < 2 && error == cudaSuccess; i++) {
         operands[i] = operand_in(call, i, &kind);
         panels[i] = panel_of(call, &operands[i]);
-        if (operands[i].ready)
-            continue;
-        error = measure_lines(stream, &operands[i], &panels[i]);
-        add_panel(&task, &panels[i], operands[i].k_fastest);
+        if (!operands[i].ready)
+            add_panel(&task, &panels[i], operands[i].k_fastest);
     }
+    if (error == cudaSuccess)
+        error = measure_lines(stream, &task);
     if (error == cudaSuccess)
         error = split<split_f16x2>(stream, &task, &all);
     for (int64_t first = 0; first < leaves && error == cudaSuccess; first += most)

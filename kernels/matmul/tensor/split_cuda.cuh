@@ -11,7 +11,7 @@
 #include "kernels/matmul/launch_cuda.cuh"
 #include "kernels/matmul/tensor/units_cuda.cuh"
 
-enum { SPLIT_THREADS = 256, SPLIT_EACH = 8, LARGEST_K = 128 };
+enum { SPLIT_THREADS = 256, SPLIT_EACH = 8, RANGE_THREADS = 1024, RANGE_K = 1024 };
 
 struct split_panel {
     const float *src; /* [outer][ld], k fastest; or [k][ld] */
@@ -86,7 +86,7 @@ struct split_bf16x3 {
 enum { SPLIT_UNSCALED = -1 };
 struct split_f16 {
     typedef __half element;
-    enum { PLANES = 1, SCHEME = SPLIT_UNSCALED };
+    enum { PLANES = 1, SCHEME = SPLIT_UNSCALED, TOP = 0 };
     static __device__ __forceinline__ void split(float x, int, __half (&part)[1])
     {
         part[0] = __float2half_rn(x);
@@ -95,7 +95,7 @@ struct split_f16 {
 
 struct split_bf16 {
     typedef __nv_bfloat16 element;
-    enum { PLANES = 1, SCHEME = SPLIT_UNSCALED };
+    enum { PLANES = 1, SCHEME = SPLIT_UNSCALED, TOP = 0 };
     static __device__ __forceinline__ void split(float x, int, __nv_bfloat16 (&part)[1])
     {
         part[0] = __float2bfloat16_rn(x);
@@ -104,7 +104,7 @@ struct split_bf16 {
 
 struct split_tf32 {
     typedef float element;
-    enum { PLANES = 1, SCHEME = SPLIT_UNSCALED };
+    enum { PLANES = 1, SCHEME = SPLIT_UNSCALED, TOP = 0 };
     static __device__ __forceinline__ void split(float x, int, float (&part)[1])
     {
         const uint32_t infinite = 0x7f800000u, nan = 0x7fc00000u;
@@ -115,12 +115,37 @@ struct split_tf32 {
     }
 };
 
+/* --- Panels --- */
+
+/* Panels of a launch: a block works on that of blockIdx.z. The grid has the blocks and the frames of the larger one. */
+struct split_task {
+    split_panel panel[2];
+    bool k_fastest[2];
+    int count;
+};
+
+/* The panel of frame blockIdx.y, of elements T, to planes of elements of some bytes. */
+template <typename T>
+static __device__ __forceinline__ split_panel panel_of_block(const split_task &task, int64_t bytes)
+{
+    split_panel p = task.panel[blockIdx.z];
+    p.src = (const float *)((const T *)p.src + blockIdx.y * p.next);
+    p.planes = (uint8_t *)p.planes + blockIdx.y * p.outer * p.pitch * bytes;
+    return p;
+}
+
 /* --- Lines --- */
 
-/* The range of each line, k fastest in memory: a warp for each. */
-static __global__ void __launch_bounds__(SPLIT_THREADS) find_range_k(const split_panel p)
+/* Pieces of RANGE_K elements of a leaf. */
+static __host__ __device__ __forceinline__ int64_t range_pieces(const split_panel &p)
 {
-    int64_t line = ((int64_t)blockIdx.x * SPLIT_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    return divide_up(p.leaf < p.k ? p.leaf : p.k, RANGE_K);
+}
+
+/* The range of each line, k fastest in memory: a warp for each. */
+static __device__ __forceinline__ void find_range_k(const split_panel &p)
+{
+    int64_t line = ((int64_t)blockIdx.x * RANGE_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
     int64_t leaf = line / p.outer, begin = leaf * p.leaf, end = begin + p.leaf < p.k ? begin + p.leaf : p.k;
     int64_t whole = begin + (end - begin) / 4 * 4;
     const float *src = p.src + line % p.outer * p.ld;
@@ -146,40 +171,80 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) find_range_k(const split
     }
 }
 
-/* The same, outer fastest in memory: a thread for each line, in some of its k. A maximum has no order. */
-static __global__ void __launch_bounds__(SPLIT_THREADS) find_range_outer(const split_panel p)
+/* The same, outer fastest in memory: a block for a group in a piece of a leaf, threads side by side for its lines.
+ * Where a leaf has several pieces the ranges begin as 0. A maximum has no order. */
+static __device__ __forceinline__ void find_range_outer(const split_panel &p)
 {
-    int64_t across = (p.outer + SPLIT_THREADS - 1) / SPLIT_THREADS;
-    int64_t outer = blockIdx.x % across * SPLIT_THREADS + threadIdx.x, begin = blockIdx.x / across * LARGEST_K;
-    int64_t end = begin + LARGEST_K < p.k ? begin + LARGEST_K : p.k;
+    enum { BELOW = RANGE_THREADS / GM_SPLIT_GROUP };
+    __shared__ split_range found[BELOW][GM_SPLIT_GROUP];
+    int64_t pieces = range_pieces(p), piece = blockIdx.x / p.groups, leaf = piece / pieces;
+    int64_t outer = blockIdx.x % p.groups * GM_SPLIT_GROUP + threadIdx.x % GM_SPLIT_GROUP;
+    int64_t begin = leaf * p.leaf + piece % pieces * RANGE_K;
+    int64_t last = (leaf + 1) * p.leaf < p.k ? (leaf + 1) * p.leaf : p.k,
+            end = begin + RANGE_K < last ? begin + RANGE_K : last;
+    int below = (int)threadIdx.x / GM_SPLIT_GROUP;
+    split_range r = {0, 0};
 
-    if (outer >= p.outer)
+    if (leaf >= p.leaves)
         return;
-    while (begin < end) {
-        int64_t leaf = begin / p.leaf, last = (leaf + 1) * p.leaf < end ? (leaf + 1) * p.leaf : end;
-        split_range r = {0, 0};
-#pragma unroll 8
-        for (; begin < last; begin++)
-            r.add(p.src[begin * p.ld + outer]);
+    if (outer < p.outer)
+#pragma unroll 16
+        for (int64_t k = begin + below; k < end; k += BELOW)
+            r.add(p.src[k * p.ld + outer]);
+    found[below][threadIdx.x % GM_SPLIT_GROUP] = r;
+    __syncthreads();
+    if (below > 0 || outer >= p.outer)
+        return;
+#pragma unroll
+    for (int i = 1; i < BELOW; i++) {
+        r.largest = max(r.largest, found[i][threadIdx.x].largest);
+        r.least = max(r.least, found[i][threadIdx.x].least);
+    }
+    if (pieces > 1) {
         atomicMax(&p.largest[leaf * p.outer + outer], r.largest);
         atomicMax(&p.least[leaf * p.outer + outer], r.least);
+    } else {
+        p.largest[leaf * p.outer + outer] = r.largest;
+        p.least[leaf * p.outer + outer] = r.least;
     }
 }
 
-/* Scales and schemes: a block for each group of each leaf. */
-static __global__ void __launch_bounds__(GM_SPLIT_GROUP) choose_schemes(const split_panel p)
+/* The ranges of all lines. The counts of schemes are cleared for the split that follows. */
+static __global__ void __launch_bounds__(RANGE_THREADS, 1) find_ranges(const __grid_constant__ split_task task)
 {
-    int64_t leaf = blockIdx.y, group = blockIdx.x, outer = group * GM_SPLIT_GROUP + threadIdx.x;
-    int64_t line = leaf * p.outer + outer;
-    int scheme = GM_SCHEME_F16, top = 0, range = 0;
+    const split_panel &p = task.panel[blockIdx.z];
+    wait_for_kernel_ahead();
+    if (blockIdx.x == 0) {
+        for (int64_t i = threadIdx.x; i < p.leaves * GM_SCHEMES; i += RANGE_THREADS)
+            p.count[i] = 0;
+        if (threadIdx.x < GM_SCHEMES)
+            p.all[threadIdx.x] = 0;
+    }
+    if (task.k_fastest[blockIdx.z])
+        find_range_k(p);
+    else
+        find_range_outer(p);
+}
 
-    if (outer < p.outer) {
+/* Of a line: floor(log2) of the largest element; 0, if all are 0 or one is not finite. */
+static __device__ __forceinline__ int top_of(uint32_t largest)
+{
+    return largest && largest < 0x7f800000u ? exponent_of(largest) : 0;
+}
+
+/* Scales and schemes of a group in a leaf, by a whole block. */
+static __device__ __forceinline__ void choose_scheme(const split_panel &p, int64_t leaf, int64_t group)
+{
+    int64_t outer = group * GM_SPLIT_GROUP + threadIdx.x, line = leaf * p.outer + outer;
+    int scheme = GM_SCHEME_F16;
+
+    if (threadIdx.x < GM_SPLIT_GROUP && outer < p.outer) {
         uint32_t largest = p.largest[line], least = 0x7fffffffu - p.least[line];
+        int top = top_of(largest);
         if (largest >= 0x7f800000u) {
             scheme = GM_SCHEME_F32;
         } else if (largest) {
-            top = exponent_of(largest);
-            range = top - exponent_of(least);
+            int range = top - exponent_of(least);
             scheme = range <= split_f16x2::RANGE    ? GM_SCHEME_F16
                      : range <= split_bf16x3::RANGE ? GM_SCHEME_BF16
                                                     : GM_SCHEME_F32;
@@ -208,9 +273,7 @@ static __device__ __forceinline__ void store_parts(const split_panel &p, int64_t
         element part[SPLIT_EACH];
         uint4 pack[PACKS];
     } out[SPLIT::PLANES];
-    int scale = SPLIT::SCHEME == SPLIT_UNSCALED
-                    ? 0
-                    : -p.scale[SPLIT::SCHEME < 0 ? 0 : SPLIT::SCHEME][k / p.leaf * p.outer + outer];
+    int scale = SPLIT::SCHEME == SPLIT_UNSCALED ? 0 : SPLIT::TOP - top_of(p.largest[k / p.leaf * p.outer + outer]);
 
 #pragma unroll
     for (int i = 0; i < SPLIT_EACH; i++) {
@@ -228,24 +291,7 @@ static __device__ __forceinline__ void store_parts(const split_panel &p, int64_t
                        k))[i] = out[plane].pack[i];
 }
 
-/* Panels that a launch splits: that of blockIdx.z. The grid has the blocks and the frames of the larger one. */
-struct split_task {
-    split_panel panel[2];
-    bool k_fastest[2];
-    int count;
-};
-
-/* The panel of frame blockIdx.y, of elements T, to planes of elements of some bytes. */
-template <typename T>
-static __device__ __forceinline__ split_panel panel_of_block(const split_task &task, int64_t bytes)
-{
-    split_panel p = task.panel[blockIdx.z];
-    p.src = (const float *)((const T *)p.src + blockIdx.y * p.next);
-    p.planes = (uint8_t *)p.planes + blockIdx.y * p.outer * p.pitch * bytes;
-    return p;
-}
-
-/* Splits 64 x 64 elements. Planes go on with zeros up to the pitch. */
+/* Splits 64 x 64 elements. Planes go on with zeros up to the pitch. The first split of a panel chooses its schemes. */
 template <class SPLIT, bool K_FASTEST>
 static __device__ __forceinline__ void split_block(const split_panel &p)
 {
@@ -256,6 +302,8 @@ static __device__ __forceinline__ void split_block(const split_panel &p)
 
     if (outer0 >= p.outer)
         return;
+    if (SPLIT::SCHEME == GM_SCHEME_F16 && k0 % p.leaf == 0)
+        choose_scheme(p, k0 / p.leaf, outer0 / GM_SPLIT_GROUP);
     if (!K_FASTEST) {
 #pragma unroll
         for (int i = (int)threadIdx.x; i < GM_SPLIT_K * GM_SPLIT_GROUP; i += SPLIT_THREADS) {
