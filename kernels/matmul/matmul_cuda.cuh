@@ -177,26 +177,42 @@ static kernel_call kernel_call_of_leaves(const gm_product_call *call, int64_t fi
 }
 
 /* A product on tiles of tile_m x tile_n with shared bytes of shared memory, by one of eight kernels,
- * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. */
+ * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. spreads: several blocks fit a multiprocessor, and
+ * one on each is faster. */
 typedef void product_kernel(const kernel_call call);
 
 template <typename T, typename ACC>
 struct product_launch {
     product_kernel *kernels[2][2][2];
     int tile_m, tile_n, threads, shared;
+    bool spreads;
 
     int64_t tiles(const kernel_call &k) const
     {
         return divide_up(k.m, tile_m) * divide_up(k.n, tile_n);
     }
 
+    /* About one block for each multiprocessor. Blocks that begin early go where the kernel ahead leaves room: several
+     * to one multiprocessor, and none to another. */
+    static bool fill_once(int64_t blocks, int multiprocessors)
+    {
+        return blocks > multiprocessors / 2 && blocks <= 2 * multiprocessors;
+    }
+
     cudaError_t launch(cudaStream_t stream, const gm_product_call *call, const kernel_call &k, int64_t batch) const
     {
         product_kernel *kernel = kernels[batch > 1][call->transpose_a != 0][call->transpose_b != 0];
+        dim3 blocks((unsigned)tiles(k), (unsigned)batch);
+        int multiprocessors;
         cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+        if (error == cudaSuccess)
+            error = multiprocessors_of(&multiprocessors);
         if (error != cudaSuccess)
             return error;
-        return launch_early(kernel, dim3((unsigned)tiles(k), (unsigned)batch), threads, shared, stream, k);
+        if (!spreads || !fill_once(tiles(k) * batch, multiprocessors))
+            return launch_early(kernel, blocks, threads, shared, stream, k);
+        kernel<<<blocks, threads, shared, stream>>>(k);
+        return cudaGetLastError();
     }
 
     /* Leaves from `first` on side by side, and then their sum. */

@@ -281,7 +281,8 @@ static int launch(gm_cuda_stream stream, const gm_product_call *call)
         shape::TILE,
         shape::TILE,
         shape::THREADS,
-        shape::RING * (int)sizeof(float)};
+        shape::RING * (int)sizeof(float),
+        SIDE == 32};
 
     return product.run(stream, call);
 }

@@ -319,7 +319,8 @@ static int launch(gm_cuda_stream stream, const gm_product_call *call)
         S::TILE_M,
         S::TILE_N,
         S::THREADS,
-        S::RING};
+        S::RING,
+        false};
 
     return product.run(stream, call);
 }
