@@ -26,7 +26,7 @@ typedef struct gm_dataset {
     gm_identity identity;       /* the same, and its state */
 
     gm_dtype type; /* of the elements that a reader delivers */
-    int swap;      /* a reader delivers them in the other order of bytes */
+    int swap;      /* a reader delivers them in the other order of bytes: that of the file */
     int rank;      /* of the dataset in the file; 0 for a scalar */
     int64_t dims[GM_RANK_MAX];
     gm_selection selection; /* everything by default */
@@ -49,7 +49,6 @@ typedef struct gm_dataset {
     int64_t source_chunks, source_chunk_bytes; /* virtual: the most of one source that is read by chunks */
     int chunked_sources, filtered_sources;     /* how many there are */
     int serial_sources;                        /* that libhdf5 reads */
-    int converts_swapped;                      /* into the other order of bytes, as that is the dataset's own */
 } gm_dataset;
 
 /* Elements selected. */

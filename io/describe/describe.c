@@ -181,9 +181,6 @@ static int describe(hid_t file, gm_dataset *record, gm_reply *reply)
         status = gm_storage_find(set, exact, title, record);
     if (!status)
         status = gm_select(record, record->selected);
-    record->converts_swapped = record->layout == GM_VIRTUAL && record->swap;
-    if (!status && !record->direct && !record->raw_chunks)
-        record->swap = 0; /* libhdf5 delivers in this machine's order */
     if (!status)
         status = gm_reply_add(reply, record, sizeof *record);
     if (!status && record->layout == GM_VIRTUAL)

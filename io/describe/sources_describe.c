@@ -234,22 +234,18 @@ static void reverse(unsigned char *value, size_t size)
     }
 }
 
-/* The reader delivers the order of bytes of the first source that needs no conversion, if there is one. libhdf5
- * converts to that of the dataset itself: what it makes of a number that does not fit depends on it. */
-static int choose_order(const gm_sources_build *build)
+/* The reader delivers the order of bytes of the dataset itself, which its output keeps. Sources that libhdf5 converts
+ * come in that order; what it makes of a number that does not fit depends on it. */
+static void set_order(const gm_sources_build *build)
 {
-    int swap = build->record->converts_swapped;
-    for (int64_t i = build->source.count - 1; i >= 0; i--) {
+    int swap = build->record->swap;
+    for (int64_t i = 0; i < build->source.count; i++) {
         gm_source *s = gm_build_source(build, i);
-        if (s->kind == GM_SOURCE_DIRECT || s->kind == GM_SOURCE_CHUNKS)
-            swap = s->swap;
-        else
-            s->swap = build->record->converts_swapped;
+        if (s->kind == GM_SOURCE_FOREIGN || s->kind == GM_SOURCE_VIRTUAL)
+            s->swap = swap;
+        if (s->kind == GM_SOURCE_VIRTUAL && swap)
+            reverse(s->fill, gm_dtype_size(build->record->type));
     }
-    for (int64_t i = 0; i < build->source.count && swap; i++)
-        if (gm_build_source(build, i)->kind == GM_SOURCE_VIRTUAL)
-            reverse(gm_build_source(build, i)->fill, gm_dtype_size(build->record->type));
-    return swap;
 }
 
 /* The record is that of the first source. */
@@ -282,7 +278,7 @@ int gm_sources_describe(gm_dataset *record, const char *title, const gm_mappings
     gm_build_begin(&build, record, title);
     int status = build_all(&build, mappings);
     if (!status && record->layout == GM_VIRTUAL)
-        record->swap = choose_order(&build);
+        set_order(&build);
     if (!status) {
         gm_sources sources = gm_build_view(&build);
         status = gm_sources_set(record, &sources);

@@ -5,9 +5,9 @@
 #include "io/virtual/mappings.h"
 #include "io/virtual/sources.h"
 
-/* Describes the sources of a record, virtual or with external storage, sets its table, and `swap` of a virtual one as
- * its sources are. Checks that every source is there, can be read and converted, and has what is selected of it.
- * GM_EINPUT; GM_ESTOPPED. title: FILE:DATASET; mappings: of a virtual record, or NULL to read them. */
+/* Describes the sources of a record, virtual or with external storage, and sets its table. Checks that every source is
+ * there, can be read and converted, and has what is selected of it. GM_EINPUT; GM_ESTOPPED. title: FILE:DATASET;
+ * mappings: of a virtual record, or NULL to read them. */
 int gm_sources_describe(gm_dataset *record, const char *title, const gm_mappings *mappings);
 
 /* The table of a record; made anew where this process has none. Good until the process ends. GM_EINPUT: something has

@@ -136,6 +136,42 @@ def shapes():
     refuses("a virtual dataset of itself", "flip shapes.h5:/loop --axis 0 -o refused.h5", "nested more than 8 deep")
 
 
+def orders():
+    """An output has the order of bytes of the dataset that was named, whatever that of its sources is."""
+    x = np.arange(1, 121, dtype="i4").reshape(12, 10)
+    gm.write("index.h5", rows=np.array([3, 0, 11], "i8"))
+    for own, other in ("<>", "><"):
+        gm.write("bytes.h5", plain=x.astype(f"{other}i4"), narrow=x.astype(f"{other}i2"))
+        gm.write("packed.h5", dict(chunks=(5, 4), compression="gzip", shuffle=True), d=x.astype(f"{other}i4"))
+        gm.write("half.h5", half=x[:6].astype(f"{own}i4"))
+        with h5py.File("orders.h5", "w") as file:
+            for name, parts in dict(plain=["bytes.h5:plain"], chunked=["packed.h5:d"], converted=["bytes.h5:narrow"],
+                                    mixed=["bytes.h5:plain", "half.h5:half"]).items():
+                layout = h5py.VirtualLayout((14, 10), f"{own}i4")
+                for part in parts:
+                    rows = slice(1, 7) if "half" in part else slice(7, 13) if len(parts) > 1 else slice(1, 13)
+                    source = h5py.VirtualSource(*part.split(":"), (6 if "half" in part else 12, 10))
+                    layout[rows] = source[:rows.stop - rows.start]
+                file.create_virtual_dataset(name, layout, fillvalue=258)
+            layout = h5py.VirtualLayout((12, 10), f"{other}i4")
+            layout[:] = h5py.VirtualSource(".", "mixed", (14, 10))[1:13]
+            file.create_virtual_dataset("nested", layout)
+            file.create_dataset("external", data=x.astype(f"{own}i4"), external=[("orders.raw", 0, x.nbytes)])
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_layout(h5py.h5d.COMPACT)
+            compact = h5py.h5d.create(file.id, b"compact", h5py.h5t.py_create(np.dtype(f"{own}i4")), h5py.h5s.create_simple(x.shape), plist)
+            h5py.Dataset(compact)[...] = x
+            wants = {name: file[name][:] for name in file}
+        faults = []
+        for i, (name, want) in enumerate(wants.items()):
+            for command, expected in (("flip --axis 0", want[::-1]), ("transpose", want.T), ("gather --index index.h5", want[[3, 0, 11]])):
+                run = gm.run(f"{command} orders.h5:/{name} -o orders.out.h5 --force --no-sync -q --device cpu --piece 200", ranks=1 + i % 2)
+                made = gm.read("orders.out.h5", f"/{name}") if run.code == 0 else None
+                if made is None or made.dtype != want.dtype or not np.array_equal(made, expected):
+                    faults.append(f"{command} {name}: {run}, {made.dtype if made is not None else 'nothing'}, expected {want.dtype}")
+        gm.ok(not faults, f"outputs of datasets declared {own}i4, over sources of the other order of bytes", *faults)
+
+
 def levels():
     """Three levels of 60 mappings: each source is described once."""
     with h5py.File("levels.h5", "w") as file:
@@ -271,6 +307,7 @@ few_files()
 own_parts()
 prefix()
 shapes()
+orders()
 levels()
 many_mappings()
 another_file()
