@@ -221,6 +221,17 @@ static int work_all(gm_run *run)
 }
 
 /* Into an output, which a thread creates while all ranks prepare. */
+static void keep_attributes(gm_run *run, gm_result *result)
+{
+    const gm_dataset *d = &run->input[0];
+    result->attributes = d;
+    for (int k = 0; k < d->rank; k++)
+        if (!d->selection.dropped[k])
+            result->axes.from[result->axes.rank++] = k;
+    if (run->operation->move_axes)
+        run->operation->move_axes(run, &result->axes);
+}
+
 static int write_all(gm_run *run, double *ended)
 {
     gm_job *job = run->job;
@@ -238,7 +249,7 @@ static int write_all(gm_run *run, double *ended)
     if (run->record->raw[0])
         release(run); /* the final form of a chunked output wants the memory */
     if (run->operation->keeps_attributes)
-        result.attributes = &run->input[0];
+        keep_attributes(run, &result);
     if (!status)
         status = gm_run_check_inputs_all(run, status);
     status = gm_result_finish_all(job, &result, run->attribute, run->attributes, status);

@@ -23,7 +23,9 @@ typedef struct gm_operation {
     int several_outputs;          /* datasets whose names are the operation's: --output names their group */
     int by_rates;                 /* the plan depends on job->rates: they are measured before a long run */
     int keeps_attributes;         /* the output's first dataset gets the attributes of the first input */
-    gm_program program;           /* map: stages of a piece; context is the gm_run */
+    /* The axes of that output: from those of the first input, as selected. NULL: the same. */
+    void (*move_axes)(const gm_run *run, gm_axes *axes);
+    gm_program program; /* map: stages of a piece; context is the gm_run */
     /* The operation that these options ask for in the place of this one; NULL: this one. May be NULL. */
     const struct gm_operation *(*variant)(const gm_options *options);
     /* map: the element of the first input that a piece begins with; NULL: its own first one */

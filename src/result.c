@@ -292,8 +292,9 @@ static int copy_attributes(const gm_result *result)
 {
     char title[GM_PATH_MAX], first[GM_NAME_MAX];
     int skipped = 0;
-    int status = result->attributes ? gm_output_copy_attributes(result->record, 0, result->attributes, &skipped, first)
-                                    : GM_OK;
+    int status = result->attributes
+                     ? gm_output_copy_attributes(result->record, 0, result->attributes, &result->axes, &skipped, first)
+                     : GM_OK;
     if (!status && skipped > 0)
         gm_warn("%s: %d attribute%s could not be copied, the first of them is '%s'",
                 gm_dataset_title(result->attributes, title), skipped, skipped > 1 ? "s" : "", first);

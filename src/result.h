@@ -12,6 +12,7 @@ typedef struct gm_result {
     struct gm_maker *maker;       /* rank 0: the thread that makes the file */
     const gm_dataset *attributes; /* rank 0: the dataset whose attributes the first one of the output gets; NULL for
                                      none; lent */
+    gm_axes axes;                 /* of the first one of the output, in that dataset */
 } gm_result;
 
 /* Rank 0 fills in the name of the output file: the one of --output ("FILE[:DATASET]"; dataset gets that part, if there

@@ -18,20 +18,25 @@ static int can_be_copied(hid_t type)
     return H5Tget_class(type) != H5T_REFERENCE && H5Tdetect_class(type, H5T_REFERENCE) <= 0;
 }
 
-/* Copies the value without conversion. Returns what could be done with it; sets *status if there is no memory for it.
- */
-static outcome copy_value(hid_t from, hid_t to, hid_t type, hid_t space, int *status)
+/* Copies the value without conversion; with axes, the labels of these. Returns what could be done with it; sets *status
+ * if there is no memory for it. */
+static outcome copy_value(hid_t from, hid_t to, hid_t type, hid_t space, const gm_axes *axes, int *status)
 {
     hssize_t elements = H5Sget_simple_extent_npoints(space);
     size_t size = H5Tget_size(type);
     if (elements <= 0 || size == 0)
         return elements == 0 || H5Sget_simple_extent_type(space) == H5S_NULL ? COPIED : NOT_READ;
-    void *value = calloc((size_t)elements, size);
+    int labels = axes ? axes->rank : 0;
+    char *value = calloc((size_t)(elements + labels), size), *written = value;
     if (!value)
         *status = gm_fail(GM_EDEVICE, "no memory for an attribute of %lld bytes",
                           (long long)elements * (long long)size);
     outcome end = value && H5Aread(from, type, value) >= 0 ? COPIED : NOT_READ;
-    if (end == COPIED && (to < 0 || H5Awrite(to, type, value) < 0))
+    if (end == COPIED && labels)
+        written = value + (size_t)elements * size;
+    for (int k = 0; k < labels && end == COPIED; k++)
+        memcpy(written + (size_t)k * size, value + (size_t)axes->from[k] * size, size);
+    if (end == COPIED && (to < 0 || H5Awrite(to, type, written) < 0))
         end = NOT_STORED;
     if (value &&
         (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tis_variable_str(type) > 0 || H5Tdetect_class(type, H5T_STRING) > 0))
@@ -43,16 +48,43 @@ static outcome copy_value(hid_t from, hid_t to, hid_t type, hid_t space, int *st
 
 typedef struct copying {
     hid_t to;
+    const gm_axes *axes; /* NULL: labels stay as they are */
+    int rank;            /* of the dataset of the input */
     int skipped, status;
     char first[GM_NAME_MAX];  /* the name of the first that was skipped */
     char unread[GM_NAME_MAX]; /* of one that cannot be read, which ends the copying */
 } copying;
 
+/* Does it label each dimension of the input, as H5DSset_label and h5py write it? */
+static int is_labels(const char *name, hid_t type, hid_t space, int rank)
+{
+    return strcmp(name, "DIMENSION_LABELS") == 0 && H5Tget_class(type) == H5T_STRING &&
+           H5Sget_simple_extent_ndims(space) == 1 && H5Sget_simple_extent_npoints(space) == rank;
+}
+
+/* Copies an attribute that can be copied; of labels, those of the output's axes. */
+static outcome copy_it(copying *c, const char *name, hid_t from, hid_t type, hid_t space)
+{
+    const gm_axes *axes = c->axes && is_labels(name, type, space, c->rank) ? c->axes : NULL;
+    hsize_t labels = axes ? (hsize_t)axes->rank : 0;
+    if (axes && axes->rank == 0)
+        return NOT_STORED;
+    hid_t shape = axes ? H5Screate_simple(1, &labels, NULL) : H5Scopy(space);
+    hid_t to = H5Acreate2(c->to, name, type, shape, H5P_DEFAULT, H5P_DEFAULT);
+    outcome end = copy_value(from, to, type, space, axes, &c->status);
+    end = end == COPIED && to < 0 ? NOT_STORED : end;
+    gm_h5_close(to);
+    gm_h5_close(shape);
+    if (to >= 0 && end != COPIED)
+        H5Adelete(c->to, name);
+    return end;
+}
+
 static herr_t copy_attribute(hid_t set, const char *name, const H5A_info_t *info, void *context)
 {
     copying *c = context;
     hid_t from = H5Aopen(set, name, H5P_DEFAULT), stored = H5I_INVALID_HID, type = H5I_INVALID_HID,
-          space = H5I_INVALID_HID, to = H5I_INVALID_HID;
+          space = H5I_INVALID_HID;
     outcome end = NOT_READ;
     (void)info;
     if (from >= 0) {
@@ -61,16 +93,8 @@ static herr_t copy_attribute(hid_t set, const char *name, const H5A_info_t *info
     }
     if (stored >= 0)
         type = H5Tcopy(stored); /* transient: it may be a named type of the other file */
-    if (type >= 0 && space >= 0 && can_be_copied(type)) {
-        to = H5Acreate2(c->to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-        end = copy_value(from, to, type, space, &c->status);
-        end = end == COPIED && to < 0 ? NOT_STORED : end;
-    } else if (type >= 0 && space >= 0) {
-        end = NOT_STORED;
-    }
-    gm_h5_close(to);
-    if (to >= 0 && end != COPIED)
-        H5Adelete(c->to, name);
+    if (type >= 0 && space >= 0)
+        end = can_be_copied(type) ? copy_it(c, name, from, type, space) : NOT_STORED;
     if (end == NOT_STORED && c->skipped++ == 0)
         gm_escape_cut(name, c->first, sizeof c->first);
     if (end == NOT_READ)
@@ -166,8 +190,8 @@ static int write_all(const gm_output_record *record, int index, int fd, const vo
     return gm_output_vfd_close(out, status);
 }
 
-int gm_output_copy_attributes(const gm_output_record *record, int index, const gm_dataset *from, int *skipped,
-                              char *first)
+int gm_output_copy_attributes(const gm_output_record *record, int index, const gm_dataset *from, const gm_axes *axes,
+                              int *skipped, char *first)
 {
     char title[GM_PATH_MAX];
     copying c;
@@ -178,6 +202,8 @@ int gm_output_copy_attributes(const gm_output_record *record, int index, const g
     if (status)
         return status;
     memcpy(&c, found, sizeof c); /* goes on counting */
+    c.axes = axes;
+    c.rank = from->rank;
     int fd = gm_record_reopen(record);
     gm_h5_lock();
     status = fd < 0 ? GM_EOUTPUT : write_all(record, index, fd, (char *)found + sizeof c, bytes - sizeof c, &c);

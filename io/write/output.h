@@ -159,12 +159,18 @@ typedef struct gm_attribute {
     int64_t integer;
 } gm_attribute;
 
+/* The axes of an output as dimensions of the input's dataset in its file; rank 0: they are others. */
+typedef struct gm_axes {
+    int rank, from[GM_RANK_MAX];
+} gm_axes;
+
 /* Copies the attributes of an input dataset to dataset index of the output, before it is finished; called by one rank.
- * Those that cannot be stored (references into the input's file, too long for a header) are left out: their number goes
- * to *skipped, the first one's name to first [GM_NAME_MAX]. Attributes of gm_output_finish() replace copied ones.
+ * Labels of dimensions (DIMENSION_LABELS) follow the axes. Those that cannot be stored (references into the input's
+ * file, dimension scales among them; labels of other axes; too long for a header) are left out: their number goes to
+ * *skipped, the first one's name to first [GM_NAME_MAX]. Attributes of gm_output_finish() replace copied ones.
  * GM_EINPUT: one cannot be read; GM_EOUTPUT. */
-int gm_output_copy_attributes(const gm_output_record *record, int index, const gm_dataset *from, int *skipped,
-                              char *first);
+int gm_output_copy_attributes(const gm_output_record *record, int index, const gm_dataset *from, const gm_axes *axes,
+                              int *skipped, char *first);
 
 /* Stores the chunks, writes attributes, flushes and gives the file its name; with force also removes the parts of the
  * output that was replaced. Called by one rank after every rank has closed and packed. On failure the output is

@@ -84,6 +84,14 @@ static int describe(gm_run *run)
     return status;
 }
 
+/* Rows by one list of numbers stay rows; others stand along the axes of the numbers. */
+static void move_axes(const gm_run *run, gm_axes *axes)
+{
+    const gm_gather_case *c = run->c;
+    if (c->indices > 1 || c->input[GM_GATHER_INDEX].view_rank != 1)
+        axes->rank = 0;
+}
+
 static int suit(gm_run *run)
 {
     const gm_device_ops *ops = run->job->ops;
@@ -163,6 +171,7 @@ const gm_operation gm_op_gather = {.case_bytes = sizeof(gm_gather_case),
                                    .own_bytes = sizeof(gm_gather),
                                    .inputs = offsetof(gm_gather_case, input),
                                    .keeps_attributes = 1,
+                                   .move_axes = move_axes,
                                    .describe = describe,
                                    .suit = suit,
                                    .plan = plan,

@@ -82,6 +82,14 @@ static int describe(gm_run *run)
     return status;
 }
 
+static void move_axes(const gm_run *run, gm_axes *axes)
+{
+    const transpose *t = run->c;
+    int from = axes->from[t->first];
+    axes->from[t->first] = axes->from[t->second];
+    axes->from[t->second] = from;
+}
+
 static int suit(gm_run *run)
 {
     const gm_device_ops *ops = run->job->ops;
@@ -319,6 +327,7 @@ const gm_operation gm_op_transpose = {.case_bytes = sizeof(transpose),
                                       .own_bytes = sizeof(own),
                                       .inputs = offsetof(transpose, in),
                                       .keeps_attributes = 1,
+                                      .move_axes = move_axes,
                                       .describe = describe,
                                       .suit = suit,
                                       .plan = plan,

@@ -169,6 +169,22 @@ def outputs():
     gm.ok(report["bytes_written"] == x[index].nbytes and [os.path.basename(d["file"]) for d in report["inputs"]] == ["x.h5", "i.h5"], f"{device}: --report", report)
 
 
+def labels():
+    """Labels of dimensions are kept where the dimensions are the same, and left out with a warning where they are others."""
+    x = data((30, 8, 9), "<u2")
+    gm.write("i.h5", line=draw(30, 5), table=draw(30, (5, 2)), second=draw(8, 5))
+    with h5py.File("x.h5", "w") as file:
+        file["x"] = x
+        for d, text in zip(file["x"].dims, ("frame", "row", "column")):
+            d.label = text
+    for options, kept in (("--index i.h5:/line", True), ("--index i.h5:/table", False), ("--index i.h5:/line --index2 i.h5:/second", False)):
+        ran = gm.run(f"gather x.h5 {options} -o o.h5 --force --no-sync --device cpu", 2)
+        with h5py.File("o.h5") as file:
+            found = list(file["x"].attrs.get("DIMENSION_LABELS", []))
+        gm.ok(ran.code == 0 and found == (["frame", "row", "column"] if kept else []) and ("'DIMENSION_LABELS'" in ran.err) != kept,
+              f"labels of dimensions, {options}", found, ran)
+
+
 def bad_indices():
     """The first bad index is named, on whichever rank it is, whatever the pieces."""
     x, n = data((90, 11), "<f4"), 4000
@@ -244,5 +260,5 @@ def too_little():
 
 for device in gm.devices():
     gm.together([types, functools.partial(shapes, 0), functools.partial(shapes, 1), layouts, orders, out_of_core, outputs, bad_indices, too_little])
-gm.together([refusals])
+gm.together([labels, refusals])
 gm.done()

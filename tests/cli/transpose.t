@@ -135,6 +135,34 @@ def outputs():
     gm.ok(ran.code == 0 and same(gm.read("twice.h5", "/a/x"), x), f"{device}: swapped twice is the input", ran)
 
 
+def labels():
+    """Labels of dimensions follow the axes; those of dimensions that the output does not have are left out."""
+    with h5py.File("x.h5", "w") as file:
+        for name, kind in (("x", None), ("fixed", "S7"), ("table", None), ("few", "S7")):
+            file[name] = data((4, 5, 6, 7), "<u2")
+        for d, text in zip(file["x"].dims, ("energy", "", "row", "column")):
+            d.label = text
+        file["fixed"].attrs["DIMENSION_LABELS"] = np.array(["energy", "shift", "row", "column"], "S7")
+        file["few"].attrs["DIMENSION_LABELS"] = np.array(["one", "two"], "S7")
+        file["table"].attrs["DIMENSION_LABELS"] = np.arange(4)
+    faults = []
+    for command, expected in (
+            ("transpose x.h5:/x --axes 0,2", ["row", "", "energy", "column"]), ("transpose x.h5:/fixed", ["energy", "shift", "column", "row"]),
+            ("transpose 'x.h5:/x[:, 1]' --axes 0,1", ["row", "energy", "column"]), ("transpose x.h5:/few", ["one", "two"]),
+            ("transpose x.h5:/table", [0, 1, 2, 3]), ("flip x.h5:/fixed --axis 0", ["energy", "shift", "row", "column"]),
+            ("flip 'x.h5:/x[2, :, ::2, :]' --axis 0", ["", "row", "column"]),
+            ("normalize 'x.h5:/x[:, 0, 2]' --type f32", ["energy", "column"]), ("normalize 'x.h5:/x[0, 0, 0, 0]' --type f32", None)):
+        ran = gm.run(f"{command} -o out.h5:/o --force --no-sync --device cpu", next(ranks_in_turn))
+        found = None
+        if ran.code == 0:
+            with h5py.File("out.h5") as file:
+                found = file["o"].attrs.get("DIMENSION_LABELS")
+        found = [text.decode() if isinstance(text, bytes) else text for text in found] if found is not None else None
+        if ran.code != 0 or found != expected or ("'DIMENSION_LABELS'" in ran.err) != (expected is None):
+            faults.append(f"{found}, expected {expected}: {ran}")
+    gm.ok(not faults, "labels of dimensions", *faults)
+
+
 def any_ranks():
     """The same bits with any number of ranks, threads and slots."""
     x = data((9, 40, 33), "<f4")
@@ -200,5 +228,5 @@ def damaged():
 
 for device in gm.devices():
     gm.together([types, *(functools.partial(axes, rank) for rank in SHAPES), layouts, shapes, out_of_core, outputs, any_ranks, too_little])
-gm.together([refusals, damaged])
+gm.together([labels, refusals, damaged])
 gm.done()
