@@ -64,7 +64,8 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *d)
 {
     const gm_options *o = job->options;
     if (o->deflate > 9)
-        return gm_fail(GM_EUSAGE, "--deflate %lld: expected a level from 1 to 9", (long long)o->deflate);
+        return gm_fail(GM_EUSAGE, "--deflate %lld: expected a level from 0 (no compression) to 9",
+                       (long long)o->deflate);
     d->deflate = (int)o->deflate;
     d->shuffle = o->shuffle;
     d->chunked = o->chunk || o->deflate || o->shuffle;

@@ -207,7 +207,8 @@ CASES = [
     ("a chunk of the wrong rank", 2, r"--chunk.*2", "matmul good.h5 --chunk 2"),
     ("a chunk of 0", 2, r"[Cc]hunk", "matmul good.h5 --chunk 0,2"),
     ("a chunk of letters", 2, r"--chunk.*big", "matmul good.h5 --chunk big"),
-    ("deflate 10", 2, r"--deflate.*10", "matmul good.h5 --deflate 10"),
+    ("deflate 10", 2, r"--deflate 10: .* 0 .*to 9", "matmul good.h5 --deflate 10"),
+    ("deflate -1", 2, r"--deflate.*-1.*non-negative", "matmul good.h5 --deflate -1"),
     # Outputs.
     ("an output that exists", 4, r"exists\.h5.*--force", "matmul good.h5 -o exists.h5"),
     ("an output that is the input", 4, r"good\.h5.*input", "matmul good.h5 -o good.h5"),

@@ -347,6 +347,7 @@ def outputs():
             ("plain", "", (None, None, False)), ("--chunk", "--chunk 16,12", ((16, 12), None, False)),
             ("--chunk beyond the edge", "--chunk 30,31", ((30, 31), None, False)),
             ("--deflate", "--chunk 16,48 --deflate 5", ((16, 48), "gzip", False)),
+            ("--deflate 0", "--deflate 0 --output-layout auto", (None, None, False)), ("--deflate 0, chunks", "--chunk 16,48 --deflate 0", ((16, 48), None, False)),
             ("--shuffle", "--chunk 64,8 --deflate 1 --shuffle", ((64, 8), "gzip", True))):
         if product(name, a @ b, f"ab.h5 {options}")[0] is not None:
             with h5py.File("c.h5", "r") as f:
