@@ -1,6 +1,7 @@
 /* gen - makes matrices or an image stack of random numbers. Ranks, pieces and threads only share the work: every
  * element is a function of seed, dataset and index (base/random.h). */
 #include "base/size.h"
+#include "io/describe/describe.h"
 #include "kernels/host.h"
 #include "src/map.h"
 #include "src/operation.h"
@@ -17,7 +18,7 @@ typedef struct extent {
 
 /* The kinds of output: extents, datasets and the extents of each dataset. */
 static const struct kind {
-    const char *name, *type;
+    const char *name, *type, *makes;
     extent extent[EXTENTS];
     int datasets;
     struct {
@@ -27,6 +28,7 @@ static const struct kind {
 } kinds[] = {
     {"matrices",
      "f32",
+     "/A and /B",
      {{"rows", offsetof(gm_options, rows)},
       {"inner", offsetof(gm_options, inner)},
       {"columns", offsetof(gm_options, columns)}},
@@ -34,6 +36,7 @@ static const struct kind {
      {{"/A", 2, {0, 1}}, {"/B", 2, {1, 2}}}},
     {"stack",
      "u16",
+     "/images",
      {{"frames", offsetof(gm_options, frames)},
       {"height", offsetof(gm_options, height)},
       {"width", offsetof(gm_options, width)}},
@@ -76,6 +79,17 @@ static int read_extents(const gm_options *o, const struct kind *kind, int64_t *e
                            kind->extent[e].option);
     }
     return GM_OK;
+}
+
+/* FILE, as in other operations, which would take FILE:NAME for a dataset. file: [GM_PATH_MAX]. */
+static int read_name(const char *text, const struct kind *kind, char *file)
+{
+    char dataset[GM_NAME_MAX], selection[GM_NAME_MAX];
+    int status = gm_name_split(text, file, dataset, selection);
+    if (!status && (*dataset || *selection))
+        return gm_fail(GM_EUSAGE, "gen %s %s: expected the name of a file alone, in which it makes %s", kind->name,
+                       text, kind->makes);
+    return status;
 }
 
 static int64_t count_elements(int rank, const int64_t *dims)
@@ -133,9 +147,9 @@ static int describe(gm_run *run)
     char types[GM_DTYPE_LIST_TEXT];
     if (g->type == GM_DTYPES)
         return gm_fail(GM_EUSAGE, "--type '%s': expected %s", name, gm_dtype_list(-1, types));
-    if (strlen(o->operands[1]) >= sizeof run->record->file)
-        return gm_fail(GM_EUSAGE, "the name of the output file is longer than %zu bytes", sizeof run->record->file - 1);
-    strcpy(run->record->file, o->operands[1]);
+    status = read_name(o->operands[1], kind, run->record->file);
+    if (status)
+        return status;
     g->big_endian = o->big_endian;
     g->datasets = kind->datasets;
     while (strcmp(o->distribution, distributions[g->distribution]) != 0)
