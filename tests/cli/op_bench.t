@@ -201,7 +201,9 @@ if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
 for arguments, code, pattern in (
         ("bench nothing", 2, "'nothing'"), ("bench matmul --shapes 0", 2, "--shapes '0'"),
         ("bench matmul --shapes 3x4", 2, "--shapes"), ("bench matmul --shapes 0x4x4x4", 2, "'0x4x4x4'"), ("bench matmul --shapes 65536x4x4x4", 2, "up to 65535"),
-        ("bench matmul --shapes 2x3x4x5x6", 2, "BATCHxMxNxK"), ("bench matmul --shapes grid:64:65", 2, "odd number"), ("bench copy --shapes 1x", 2, "--shapes"),
+        ("bench matmul --shapes 2x3x4x5x6", 2, "BATCHxMxNxK"), ("bench matmul --shapes grid:64:65", 2, "odd number"),
+        ("bench matmul --shapes 2147483648", 2, "sides from 1 to 2147483647"), ("bench scaling matmul --shapes 0", 2, "sides from 1 to 2147483647"),
+        ("bench matmul --shapes grid:2147483648", 2, "sides from 1 to 2147483647"), ("bench copy --shapes 1x", 2, "--shapes"),
         ("bench reduce --shapes 1K", 2, "bench reduce"), ("bench --shapes 64", 2, "exactly one test"),
         ("bench copy --shapes 64K --json none/r.json", 4, "none/r.json")):
     ran = gm.run(f"{arguments} --device cpu")

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SIDE_MOST = INT32_MAX }; /* most BLAS count in integers of 32 bits */
+
 char *gm_product_format(const gm_product_shape *s, char text[GM_BENCH_TEXT])
 {
     int used = s->batch > 1 ? snprintf(text, GM_BENCH_TEXT, "%" PRId64 "x", s->batch) : 0;
@@ -22,7 +24,7 @@ static int parse_shape(char *word, int batches, gm_product_shape *shape)
     int64_t side[4];
     int sides = 0, most = batches ? 4 : 3;
     for (char *one; (one = strsep(&word, "x"));)
-        if (sides == most || gm_integer_parse(one, 1, INT32_MAX, &side[sides++]))
+        if (sides == most || gm_integer_parse(one, 1, SIDE_MOST, &side[sides++]))
             return 0;
     if (sides == 1)
         *shape = (gm_product_shape){side[0], side[0], side[0], 1};
@@ -47,13 +49,14 @@ int gm_product_parse(const gm_bench *bench, int batches, gm_product_shape shapes
     }
     if (good)
         return GM_OK;
-    return batches
-               ? gm_fail(GM_EUSAGE,
-                         "--shapes '%s': bench %s expected up to %d shapes N, MxNxK or BATCHxMxNxK with a BATCH of "
-                         "up to %d, separated by commas",
-                         text, bench->test, GM_PRODUCT_SHAPES, GM_BATCH_MOST)
-               : gm_fail(GM_EUSAGE, "--shapes '%s': bench %s expected up to %d shapes N or MxNxK, separated by commas",
-                         text, bench->test, GM_PRODUCT_SHAPES);
+    return batches ? gm_fail(GM_EUSAGE,
+                             "--shapes '%s': bench %s expected up to %d shapes N, MxNxK or BATCHxMxNxK, separated by "
+                             "commas, with sides from 1 to %d and a BATCH of up to %d",
+                             text, bench->test, GM_PRODUCT_SHAPES, SIDE_MOST, GM_BATCH_MOST)
+                   : gm_fail(GM_EUSAGE,
+                             "--shapes '%s': bench %s expected up to %d shapes N or MxNxK, separated by commas, with "
+                             "sides from 1 to %d",
+                             text, bench->test, GM_PRODUCT_SHAPES, SIDE_MOST);
 }
 
 /* --- A grid: few enough shapes to be measured, and every side beside every other --- */
@@ -75,7 +78,7 @@ static int parse_sides(const char *text, int64_t sides[GM_GRID_SIDES], int *coun
         if (length >= (int)sizeof word || *count == GM_GRID_SIDES)
             return 0;
         snprintf(word, sizeof word, "%.*s", length, at + 1);
-        if (gm_integer_parse(word, 1, INT32_MAX, &sides[(*count)++]))
+        if (gm_integer_parse(word, 1, SIDE_MOST, &sides[(*count)++]))
             return 0;
     }
     return *count % 2 == 1;
@@ -89,8 +92,8 @@ int gm_grid_parse(const char *text, const int64_t *sides, int side_count, gm_pro
     int64_t named[GM_GRID_SIDES];
     const char *list = text + sizeof name - 1;
     if (*list && !parse_sides(list, named, &side_count))
-        return gm_fail(GM_EUSAGE, "--shapes '%s': expected grid:N:N:..., an odd number of up to %d sides", text,
-                       GM_GRID_SIDES);
+        return gm_fail(GM_EUSAGE, "--shapes '%s': expected grid:N:N:..., an odd number of up to %d sides from 1 to %d",
+                       text, GM_GRID_SIDES, SIDE_MOST);
     if (*list)
         sides = named;
     *count = 0;
