@@ -103,7 +103,7 @@ static int open_and_bind_all(gm_job *job)
 static void set_caps(const gm_job *job, int64_t available)
 {
     const gm_options *o = job->options;
-    int64_t host = o->host_memory ? o->host_memory : available / 2 / job->ranks->local_size;
+    int64_t host = o->host_memory ? o->host_memory : available / GM_JOB_HOST_PART / job->ranks->local_size;
     int64_t device = job->ops->unified ? host : job->info.memory_free / 10 * 9 / job->sharers;
     if (o->device_memory)
         device = o->device_memory;

@@ -12,6 +12,8 @@
 #include "src/start/early.h"
 #include "src/stream/ring_plan.h"
 
+enum { GM_JOB_HOST_PART = 2 }; /* the ranks of a host share this part of its available memory, a half, by default */
+
 typedef struct gm_job {
     int argc;
     char **argv;

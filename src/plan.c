@@ -112,14 +112,18 @@ static int lower_all(gm_run *run, gm_account account, gm_ring_budget *enough)
 }
 
 /* "--host-memory 1.00 MiB" is too little, "545152 bytes (532.38 KiB)" do; 0 where the cap is no lower. */
-static int name_cap(gm_account account, int64_t have, int64_t enough, char *cap, char *wanted)
+static int name_cap(const gm_job *job, gm_account account, int64_t have, int64_t enough, char *cap, char *wanted)
 {
-    static const char *const names[] = {[GM_HOST] = "host", [GM_DEVICE] = "device"};
+    static const char *const names[] = {[GM_HOST] = "--host-memory ", [GM_DEVICE] = "--device-memory "};
     char text[GM_SIZE_TEXT];
+    int of_model = account == GM_HOST && job->model.nodes && !job->options->host_memory;
     int64_t need = gm_add_sat(gm_memory_used(account), enough);
     if (enough <= have)
         return 0;
-    sprintf(cap, "--%s-memory %s", names[account], gm_size_format(gm_memory_cap(account), text));
+    if (of_model)
+        need = gm_mul_sat(need, (int64_t)GM_JOB_HOST_PART * job->ranks->local_size);
+    sprintf(cap, "%s%s", of_model ? "--model memory=" : names[account],
+            gm_size_format(of_model ? job->model.memory : gm_memory_cap(account), text));
     sprintf(wanted, "%lld bytes (%s)", (long long)need, gm_size_format(need, text));
     return 1;
 }
@@ -128,10 +132,11 @@ static int fail_refused(const gm_run *run, const gm_ring_budget *enough)
 {
     enum { TEXT = 4 * GM_SIZE_TEXT };
     char cap[GM_ACCOUNTS][TEXT], wanted[GM_ACCOUNTS][TEXT];
-    const char *name = gm_operation_name(run->job->options->operation);
-    int host = name_cap(GM_HOST, run->budget.host, enough->host, cap[GM_HOST], wanted[GM_HOST]);
+    const gm_job *job = run->job;
+    const char *name = gm_operation_name(job->options->operation);
+    int host = name_cap(job, GM_HOST, run->budget.host, enough->host, cap[GM_HOST], wanted[GM_HOST]);
     int device = !is_one_cap(run) &&
-                 name_cap(GM_DEVICE, run->budget.device, enough->device, cap[GM_DEVICE], wanted[GM_DEVICE]);
+                 name_cap(job, GM_DEVICE, run->budget.device, enough->device, cap[GM_DEVICE], wanted[GM_DEVICE]);
     if (host && device)
         return gm_fail(GM_EDEVICE, "%s and %s are too little for %s, expected at least %s and %s", cap[GM_HOST],
                        cap[GM_DEVICE], name, wanted[GM_HOST], wanted[GM_DEVICE]);

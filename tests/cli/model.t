@@ -89,11 +89,16 @@ def refusals():
              ("matmul small.h5 --plan --model speed=3", 2, "'speed=3', expected KEY=VALUE"), ("matmul small.h5 --plan --model nodes=16384,gpus=2", 2, "expected at most 16384"),
              ("matmul small.h5 --plan --model net=1G --device cpu", 2, "--model plans for GPUs"), ("matmul small.h5 --plan --model nodes=2 --grid 3x1x1", 2, "is for 3 ranks, there are 2"),
              ("matmul small.h5 --plan --model nodes=2 --precision int8", 2, "--precision int8"), ("gen matrices g.h5 --size 3 --model nodes=2", 2, "--model is not an option of gen"),
-             ("matmul nofile.h5 --plan --model nodes=2", 3, "nofile.h5"), ("matmul small.h5 --plan --model memory=1K", 5, "is too little for matmul"),
+             ("matmul nofile.h5 --plan --model nodes=2", 3, "nofile.h5"), ("matmul small.h5 --plan --model memory=1K", 5, "--model memory=1.00 KiB is too little for matmul"),
+             ("matmul small.h5 --plan --model memory=1K --host-memory 2K", 5, "--host-memory 2.00 KiB is too little for matmul"),
              ("matmul small.h5 --plan --model nodes=2,nodes=2", 2, "nodes is given twice"), ("matmul small.h5 --plan --model", 2, "needs a value")]
     for words, code, message in cases:
         ran = gm.run(words)
         gm.ok(ran.code == code and message in ran.err and not ran.out, words, ran)
+    few = gm.run("matmul small.h5 --plan --model memory=1K")
+    need = re.search(r"expected at least (\d+) bytes", few.err)
+    ran = gm.run(f"matmul small.h5 --plan --model memory={need[1] if need else 0}")
+    gm.ok(ran.code == 0, "the memory of a model that a refusal names does", few, ran)
     ran = gm.run("matmul small.h5 --plan --model nodes=2", 2)
     gm.ok(ran.code == 2 and "there are 2 ranks" in ran.err and not ran.out, "ranks of MPI have no place in a model", ran)
     gm.ok(gm.state() == before, "nothing is made", *gm.difference(before, gm.state()))
