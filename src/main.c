@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +34,22 @@ static int answer(const gm_options *options)
         printf("gpumem-run %s\n", PACKAGE_VERSION);
     int status = gm_stdout_flush();
     if (status)
+        print_error();
+    return status;
+}
+
+/* MPI_Init ends or crashes the process where it can open no file: Open MPI takes 20 under mpirun. */
+static int check_files(void)
+{
+    enum { LEAST = 32 };
+    struct rlimit limit;
+    char host[256] = "";
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= LEAST)
+        return GM_OK;
+    gethostname(host, sizeof host - 1);
+    int status = gm_fail(GM_EDEVICE, "the limit of open files (ulimit -n) is %d, expected at least %d (rank %d on %s)",
+                         (int)limit.rlim_cur, LEAST, gm_launcher_rank(), host);
+    if (gm_launcher_local_rank() <= 0)
         print_error();
     return status;
 }
@@ -65,6 +82,11 @@ int main(int argc, char **argv)
     if (!parsed && (options.help || options.version)) {
         free(words);
         return answer(&options);
+    }
+    int refused = check_files();
+    if (refused) {
+        free(words);
+        return refused;
     }
 
     gm_ranks ranks;

@@ -47,4 +47,20 @@ gm.ok(compare - empty <= ALLOWED, f"{compare - empty:.3f} s more than an empty M
 # Open MPI has one folder for all processes that no launcher started: where some made it while others removed it, they failed.
 ran = gm.run("compare xy.h5:/x xy.h5:/y", environment={"TMPDIR": os.path.abspath("xy.h5")})
 gm.ok(ran.code == 0, "alone it makes no folder of MPI in TMPDIR", ran)
+
+# Open MPI ends with messages of its own, or crashes, where it can open no file.
+faults = []
+for files in (4, 6, 8, 10, 12, 13, 20, 31):
+    few = gm.wrapper(f"files{files}", f'ulimit -n {files}\nexec "$program" "$@"')
+    ran = gm.run("compare xy.h5:/x xy.h5:/y", program=few)
+    faults += gm.faults_of_refusal(ran, 5, rf"the limit of open files \(ulimit -n\) is {files}, expected at least 32")
+    for words in ("--version", "--help", "matmul --help"):
+        ran = gm.run(words, program=few)
+        faults += [] if ran.code == 0 and ran.out and not ran.err else [ran]
+for ranks in (1, 2):
+    ran = gm.run("compare xy.h5:/x xy.h5:/y", ranks, program=gm.wrapper("enough", 'ulimit -n 32\nexec "$program" "$@"'))
+    faults += [] if ran.code == 0 else [ran]
+ran = gm.run("compare xy.h5:/x xy.h5:/y", 2, program=few)
+faults += gm.faults_of_refusal(ran, 5, "is 31, expected at least 32")
+gm.ok(not faults, "too few open files: refused before MPI starts (5)", *faults)
 gm.done()
