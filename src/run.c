@@ -41,8 +41,14 @@ int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int ran
     if (!record->file[0] || o->output)
         status = gm_result_name(run->job, run->shape.inputs ? run->input[run->shape.swapped].file : "", record->file,
                                 wanted);
+    if (!status && strcmp(record->file, "-") == 0)
+        status = gm_fail(GM_EUSAGE,
+                         "the output '-' must be the name of a file, it cannot be written to standard output "
+                         "(./-: a file of this name)");
     if (several)
         cut_slashes(wanted);
+    if (!status && strcmp(wanted, "/") == 0)
+        status = gm_fail(GM_EUSAGE, "--output %s: expected the name of a dataset, / is a group", o->output);
     int length = snprintf(d->name, sizeof d->name, "%s%s", several || !*wanted ? wanted : "",
                           !several && *wanted ? wanted : name);
     if (!status && length >= (int)sizeof d->name)

@@ -210,6 +210,11 @@ CASES = [
     ("deflate 10", 2, r"--deflate 10: .* 0 .*to 9", "matmul good.h5 --deflate 10"),
     ("deflate -1", 2, r"--deflate.*-1.*non-negative", "matmul good.h5 --deflate -1"),
     # Outputs.
+    ("an output to standard output", 2, r"output '-' must be the name of a file", "matmul good.h5 -o -"),
+    ("a dataset to standard output", 2, r"output '-' must be the name of a file", "flip good.h5:/A --axis 0 -o -:/A"),
+    ("gen to standard output", 2, r"output '-' must be the name of a file", "gen stack - --size 3"),
+    ("an output that is a group", 2, r"--output new\.h5:/: expected the name of a dataset", "matmul good.h5 -o new.h5:/"),
+    ("an output that is a group by many slashes", 2, r"--output new\.h5://: expected the name of a dataset", "flip good.h5:/A --axis 0 -o new.h5://"),
     ("an output that exists", 4, r"exists\.h5.*--force", "matmul good.h5 -o exists.h5"),
     ("an output that is the input", 4, r"good\.h5.*input", "matmul good.h5 -o good.h5"),
     ("an output that is the input, with --force", 4, r"good\.h5.*input", "matmul good.h5 -o good.h5 --force"),
