@@ -83,6 +83,13 @@ static int is_choice(const char *words, const char *value)
     return 0;
 }
 
+/* Digits of a number that no 64-bit integer holds need another word than those that are no number. */
+static const char *expect_integer(const char *value, const char *usual)
+{
+    int is_large = value[strspn(value, "0123456789")] == '\0' && strlen(value) >= strlen("9223372036854775807");
+    return is_large ? "an integer of at most 9223372036854775807" : usual;
+}
+
 static int store(const option_row *row, const char *value, gm_options *options)
 {
     void *field = (char *)options + row->field;
@@ -106,11 +113,11 @@ static int store(const option_row *row, const char *value, gm_options *options)
         break;
     case COUNT:
         bad = gm_integer_parse(value, 1, INT64_MAX, field);
-        expected = "a positive integer";
+        expected = expect_integer(value, "a positive integer");
         break;
     case INDEX:
         bad = gm_integer_parse(value, 0, INT64_MAX, field);
-        expected = "a non-negative integer";
+        expected = expect_integer(value, "a non-negative integer");
         break;
     case SIZE:
         bad = gm_size_parse(value, field) || *(int64_t *)field == 0;
