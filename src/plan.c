@@ -134,14 +134,18 @@ static int fail_refused(const gm_run *run, const gm_ring_budget *enough)
     char cap[GM_ACCOUNTS][TEXT], wanted[GM_ACCOUNTS][TEXT];
     const gm_job *job = run->job;
     const char *name = gm_operation_name(job->options->operation);
+    char depth[48] = "";
+    if (job->options->depth)
+        sprintf(depth, " with --depth %lld", (long long)job->options->depth);
     int host = name_cap(job, GM_HOST, run->budget.host, enough->host, cap[GM_HOST], wanted[GM_HOST]);
     int device = !is_one_cap(run) &&
                  name_cap(job, GM_DEVICE, run->budget.device, enough->device, cap[GM_DEVICE], wanted[GM_DEVICE]);
     if (host && device)
-        return gm_fail(GM_EDEVICE, "%s and %s are too little for %s, expected at least %s and %s", cap[GM_HOST],
-                       cap[GM_DEVICE], name, wanted[GM_HOST], wanted[GM_DEVICE]);
+        return gm_fail(GM_EDEVICE, "%s and %s are too little for %s%s, expected at least %s and %s", cap[GM_HOST],
+                       cap[GM_DEVICE], name, depth, wanted[GM_HOST], wanted[GM_DEVICE]);
     gm_account lacking = host ? GM_HOST : GM_DEVICE;
-    return gm_fail(GM_EDEVICE, "%s is too little for %s, expected at least %s", cap[lacking], name, wanted[lacking]);
+    return gm_fail(GM_EDEVICE, "%s is too little for %s%s, expected at least %s", cap[lacking], name, depth,
+                   wanted[lacking]);
 }
 
 static int refuse_all(gm_run *run, gm_ring_budget need)

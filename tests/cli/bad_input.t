@@ -233,7 +233,7 @@ CASES = [
     # Memory and devices.
     ("too little host memory", 5, r"--host-memory .* expected at least [\d.]+", "matmul whole.h5 --host-memory 10K"),
     ("too little device memory", 5, r"--device-memory .* expected at least [\d.]+", "matmul whole.h5 --device-memory 1K"),
-    ("a ring that does not fit", 5, r"--host-memory .* expected at least [\d.]+", "matmul whole.h5 --piece 64M --depth 4 --host-memory 100M"),
+    ("a ring that does not fit", 5, r"--host-memory .* for matmul with --depth 4, expected at least [\d.]+", "matmul whole.h5 --piece 64M --depth 4 --host-memory 100M"),
     # Other operations.
     ("compare of two shapes", 3, r"4.*5", "compare only_a.h5:/A differs.h5:/x"),
     ("compare with a missing file", 3, r"nofile\.h5", "compare only_a.h5:/A nofile.h5"),
