@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +46,15 @@ static void *pass(void *gate)
     return NULL;
 }
 
-/* Can so many threads run at a time? OpenMP ends the program where it cannot start one. */
+/* Can so many threads be started? OpenMP ends the program where it cannot start one. */
 static int try_threads(int threads)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_t *thread = calloc((size_t)threads, sizeof *thread);
+    sigset_t all, before;
     int started = 0, error = thread == NULL ? ENOMEM : 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the main thread */
     pthread_mutex_lock(&gate);
     while (started < threads && !error) {
         error = pthread_create(&thread[started], NULL, pass, &gate);
@@ -59,6 +63,7 @@ static int try_threads(int threads)
     pthread_mutex_unlock(&gate);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(thread);
     return error ? gm_fail(GM_EDEVICE, "cannot start %d threads: %s", threads, strerror(error)) : GM_OK;
 }
@@ -68,7 +73,7 @@ static int cpu_open(int index, int threads, gm_device **out)
     *out = NULL;
     if (index != 0)
         return gm_fail(GM_EDEVICE, "CPU %d: the processor is one device, number 0", index);
-    int status = threads > 1 ? try_threads(threads) : GM_OK;
+    int status = threads > 1 ? try_threads(threads - 1) : GM_OK;
     if (status)
         return status;
     gm_device *device = calloc(1, sizeof *device);

@@ -220,7 +220,7 @@ static int work_all(gm_run *run)
     return status;
 }
 
-/* Into an output, which a thread creates while all ranks prepare. */
+/* The output has the attributes of the first input, with labels for the axes that are left. */
 static void keep_attributes(gm_run *run, gm_result *result)
 {
     const gm_dataset *d = &run->input[0];
@@ -232,6 +232,7 @@ static void keep_attributes(gm_run *run, gm_result *result)
         run->operation->move_axes(run, &result->axes);
 }
 
+/* Into an output, which a thread creates while all ranks prepare. */
 static int write_all(gm_run *run, double *ended)
 {
     gm_job *job = run->job;

@@ -118,20 +118,31 @@ static int read_many_spans(const target *t, const gm_bytes *bytes, const gm_span
     return status;
 }
 
-static void reverse(char *element, size_t size)
+/* Elements side by side in the other order of bytes. */
+#define SWAP_ROW(bits)                                                   \
+    for (int64_t i = 0; i < count; i++, row += sizeof(uint##bits##_t)) { \
+        uint##bits##_t value;                                            \
+        memcpy(&value, row, sizeof value);                               \
+        value = __builtin_bswap##bits(value);                            \
+        memcpy(row, &value, sizeof value);                               \
+    }
+static void swap_row(char *row, int64_t count, size_t size)
 {
-    for (size_t i = 0; i < size / 2; i++) {
-        char byte = element[i];
-        element[i] = element[size - 1 - i];
-        element[size - 1 - i] = byte;
+    if (size == 2) {
+        SWAP_ROW(16)
+    } else if (size == 4) {
+        SWAP_ROW(32)
+    } else if (size == 8) {
+        SWAP_ROW(64)
     }
 }
 
 /* The other order of bytes, in memory. */
 static void swap_spans(const gm_spans *spans, int at, size_t size, char *dst)
 {
-    if (at == spans->spans) {
-        reverse(dst, size);
+    int is_row = at == spans->spans - 1 && spans->span[at].memory == (int64_t)size;
+    if (at == spans->spans || is_row) {
+        swap_row(dst, is_row ? spans->span[at].count : 1, size);
         return;
     }
     for (int64_t i = 0; i < spans->span[at].count; i++, dst += spans->span[at].memory)

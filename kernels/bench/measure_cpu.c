@@ -77,7 +77,7 @@ static int cpu_rival_product(gm_queue *queue, const gm_gemm_call *call, int *ref
     gm_blas_int lda = (gm_blas_int)call->lda, ldb = (gm_blas_int)call->ldb, ldc = (gm_blas_int)call->ldc;
     if (m != call->m || n != call->n || k != call->k || lda != call->lda || ldb != call->ldb || ldc != call->ldc)
         return gm_fail(GM_EDEVICE, "product by " GM_BLAS_TITLE ": more elements in a row than it can count");
-    int status = gm_blas_room(queue->device->threads);
+    int status = gm_blas_room(1, queue->device->threads - 1);
     if (status)
         return status;
     int before = omp_get_max_threads();

@@ -1,5 +1,6 @@
 #include "kernels/blas/blas.h"
 
+#include <limits.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,19 +26,27 @@ void gm_blas_restart(char **argv)
     const char *threads = getenv(name);
     if (openblas_get_parallel() != ON_POSIX_THREADS || !is_limited() || (threads && strcmp(threads, "1") == 0))
         return;
-    if (setenv(name, "1", 1) == 0)
-        execv("/proc/self/exe", argv);
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1); /* its base name is the process's name */
+    if (length < 0 || setenv(name, "1", 1) != 0)
+        return;
+    program[length] = '\0';
+    execv(program, argv);
 #else
     (void)argv;
 #endif
 }
 
-int gm_blas_room(int threads)
+int gm_blas_room(int callers, int own)
 {
 #if defined(GM_BLAS_OPENBLAS)
-    static const size_t buffer = 128 << 20; /* of a thread, on x86-64 */
-    static int found;
-    if (threads <= found || !is_limited())
+    static const size_t buffer = 128 << 20; /* on x86-64 */
+    static int most_callers, most_own;
+    int found = most_callers + most_own;
+    most_callers = callers > most_callers ? callers : most_callers;
+    most_own = own > most_own ? own : most_own;
+    int threads = most_callers + most_own;
+    if (threads == found || !is_limited())
         return GM_OK;
     size_t bytes = (size_t)(threads - found) * buffer;
     void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -46,9 +55,9 @@ int gm_blas_room(int threads)
                        "the limit of address space (ulimit -v) has no room for the buffers of OpenBLAS, %d x 128 MiB",
                        threads);
     munmap(room, bytes);
-    found = threads;
 #else
-    (void)threads;
+    (void)callers;
+    (void)own;
 #endif
     return GM_OK;
 }

@@ -34,8 +34,9 @@ void gm_blas_threads(int threads);
  * of the region. */
 void gm_blas_alone(void);
 
-/* Is there address space for calls of so many threads at a time? OpenBLAS asks for the buffer of a thread until it gets
- * it: where a limit refuses, the call never ends. GM_EDEVICE. One thread at a time. */
-int gm_blas_room(int threads);
+/* Is there address space for the buffers of OpenBLAS: of so many callers at a time, and of so many threads of its own,
+ * which keep theirs? It asks for one until it gets it: where a limit refuses, the call never ends. GM_EDEVICE. One
+ * thread at a time. */
+int gm_blas_room(int callers, int own);
 
 #endif

@@ -220,7 +220,7 @@ static int matmul(const real *real, int threads, const gm_product_call *call)
     int64_t batch = gm_max(call->batch, 1);
     int stopped = 0, tiles_each = real->copy[0] ? GM_CPU_TILES_COPIES : GM_CPU_TILES;
     threads = (int)gm_min(threads, call->tile_count / tiles_each);
-    int status = gm_blas_room(threads);
+    int status = gm_blas_room(threads, 0);
     if (status)
         return status;
 #pragma omp parallel num_threads(threads)

@@ -177,15 +177,15 @@ static kernel_call kernel_call_of_leaves(const gm_product_call *call, int64_t fi
 }
 
 /* A product on tiles of tile_m x tile_n with shared bytes of shared memory, by one of eight kernels,
- * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. spreads: several blocks fit a multiprocessor, and
- * one on each is faster. */
+ * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. gathers: early blocks
+ * gather on few multiprocessors, so that a launch of about one for each does not begin early. */
 typedef void product_kernel(const kernel_call call);
 
 template <typename T, typename ACC>
 struct product_launch {
     product_kernel *kernels[2][2][2];
     int tile_m, tile_n, threads, shared;
-    bool spreads;
+    bool gathers;
 
     int64_t tiles(const kernel_call &k) const
     {
@@ -203,13 +203,13 @@ struct product_launch {
     {
         product_kernel *kernel = kernels[batch > 1][call->transpose_a != 0][call->transpose_b != 0];
         dim3 blocks((unsigned)tiles(k), (unsigned)batch);
-        int multiprocessors;
+        int multiprocessors = 0;
         cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-        if (error == cudaSuccess)
+        if (error == cudaSuccess && gathers)
             error = multiprocessors_of(&multiprocessors);
         if (error != cudaSuccess)
             return error;
-        if (!spreads || !fill_once(tiles(k) * batch, multiprocessors))
+        if (!gathers || !fill_once(tiles(k) * batch, multiprocessors))
             return launch_early(kernel, blocks, threads, shared, stream, k);
         kernel<<<blocks, threads, shared, stream>>>(k);
         return cudaGetLastError();

@@ -131,7 +131,7 @@ static double spread_of(const direction *d, double lost, double *largest)
  * are by half their spacing: |e_ij| <= step sqrt(k) (|A_i| + |B_j|) + k step^2. */
 static double steps_error(double step, double depth, double norm, double spread, double vector_norm)
 {
-    return step * (sqrt(depth) * (norm * vector_norm + spread) + depth * step * vector_norm);
+    return step == 0 ? 0 : step * (sqrt(depth) * (norm * vector_norm + spread) + depth * step * vector_norm);
 }
 
 /* May an operand be infinite on the device, and finite in its file? */

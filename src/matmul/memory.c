@@ -100,7 +100,7 @@ static void allocate_panel(gm_matmul *p, gm_pool *pool, gm_panel *panel, int mat
 
 int gm_matmul_allocate_pinned(gm_matmul *p, gm_pool *pool, int64_t rows, int64_t cols)
 {
-    p->host_x = gm_pool_pinned(pool, gm_matmul_plan_ends(rows, cols), 1);
+    p->host_x = gm_pool_pinned(pool, gm_matmul_plan_vectors(rows, cols), 1);
     if (pool->status)
         return pool->status;
     p->host_u = p->host_x + cols;
@@ -117,7 +117,7 @@ static void allocate_check(gm_matmul *p, gm_pool *pool)
 {
     int64_t rows = gm_min(p->plan.block_rows, p->part.rows), cols = gm_min(p->plan.block_cols, p->part.cols);
     int64_t depth = panel_depth(p), sums = gm_sum_offset(GM_SUMS, rows, cols);
-    p->sums = gm_pool_device(pool, sums + rows + cols + 4 * depth + 2, sizeof *p->sums);
+    p->sums = gm_pool_device(pool, sums + rows + cols + 4 * depth + GM_MATMUL_NOTES, sizeof *p->sums);
     if (gm_matmul_plan_chains(&p->plan))
         p->sums_in = gm_pool_device(pool, gm_sum_offset(GM_SUM_LAYERS, rows, cols), sizeof *p->sums_in);
     p->probe_bytes = (size_t)gm_matmul_plan_probe(&p->plan, depth);

@@ -8,11 +8,8 @@
 #include "src/matmul/op.h"
 #include "src/operation.h"
 
-#include <float.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* "RxCxK" */

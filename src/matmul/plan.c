@@ -29,9 +29,9 @@ int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols)
                       sizeof(double));
 }
 
-int64_t gm_matmul_plan_ends(int64_t rows, int64_t cols)
+int64_t gm_matmul_plan_vectors(int64_t rows, int64_t cols)
 {
-    return gm_mul_sat(gm_add_sat(gm_add_sat(rows, cols), 2), sizeof(double));
+    return gm_mul_sat(gm_add_sat(gm_add_sat(rows, cols), GM_MATMUL_NOTES), sizeof(double));
 }
 
 /* Slots for each thread and for what is on its way meanwhile. */
@@ -145,7 +145,7 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
     int64_t panels = gm_mul_sat(plan->buffers, gm_add_sat(a, b));
     if (plan->same)
         panels = gm_max(area(p->m, p->k, p->operand_bytes), area(p->k, p->m, p->operand_bytes));
-    int64_t vectors = gm_add_sat(gm_matmul_plan_ends(r, c),
+    int64_t vectors = gm_add_sat(gm_matmul_plan_vectors(r, c),
                                  gm_mul_sat(gm_mul_sat(depth, VECTORS_PER_K), sizeof(double)));
     vectors = gm_add_sat(vectors, gm_mul_sat(gm_matmul_plan_chains(plan) ? 2 : 1, gm_matmul_plan_sums_bytes(r, c)));
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
@@ -166,7 +166,8 @@ static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
     int64_t slot = slot_bytes(plan);
     return (gm_ring_cost){.slot = slot,
                           .out = slot,
-                          .host = gm_matmul_plan_ends(part->rows, part->cols) + staged + probe + 2 * GM_ALLOC_OVERHEAD,
+                          .host = gm_matmul_plan_vectors(part->rows, part->cols) + staged + probe +
+                                  2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part) + 2 * probe,
                           .pieces = INT64_MAX,
                           .slots = usual_depth(&plan->budget)};

@@ -13,12 +13,12 @@ int gm_matmul_underflow_at(gm_matmul *p, int matrix, gm_queue *queue, uint64_t *
     if (!*at || p->counts_underflow)
         return GM_OK;
     p->counts_underflow = 1;
-    return p->job->ops->zero(queue, p->underflow, 2 * sizeof *p->underflow);
+    return p->job->ops->zero(queue, p->underflow, GM_MATMUL_NOTES * sizeof *p->underflow);
 }
 
 int gm_matmul_underflow_read(gm_matmul *p)
 {
-    size_t bytes = 2 * sizeof *p->underflow;
+    size_t bytes = GM_MATMUL_NOTES * sizeof *p->underflow;
     if (!p->counts_underflow)
         return GM_OK;
     gm_queue *queue = gm_stream_in(p->stream);

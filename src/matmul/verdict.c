@@ -82,13 +82,13 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
     char tile[96];
     int passed = c->verify && !v->is_wrong && (v->checked > 0 || v->skipped == 0);
     job->report.verification = json_pack(
-        "{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "method",
+        "{s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "method",
         c->verify ? "random vectors" : "none", "outcome", outcome(c, v), "residual", fmin(line->residual, DBL_MAX),
         "threshold", line->threshold, "passed", passed, "lines_checked", (json_int_t)v->checked, "lines_skipped",
         (json_int_t)v->skipped, "bad_rows", (json_int_t)v->bad_rows, "bad_columns", (json_int_t)v->bad_cols,
         "tiles_repaired", (json_int_t)v->repaired, "nan", (json_int_t)v->nonfinite.nan, "inf",
-        (json_int_t)v->nonfinite.inf, "overflow", (json_int_t)v->nonfinite.overflow, "underflow", underflows(v),
-        "schemes_percent", schemes_json(v));
+        (json_int_t)v->nonfinite.inf, "overflow", (json_int_t)v->nonfinite.overflow, "underflow",
+        v->is_wrong ? json_null() : json_boolean(underflows(v)), "schemes_percent", schemes_json(v));
     if (v->is_wrong)
         return;
     if (v->repaired > 0)
@@ -103,9 +103,9 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
                 gm_matmul_letter(c, i));
     if (v->small > 0)
         gm_warn(
-            "%lld rows and columns of blocks could not be checked, as --precision %s keeps few digits of their small "
-            "elements; %lld were checked",
-            (long long)v->small, gm_precision_get(c->precision)->name, (long long)v->checked);
+            "%lld rows and columns of blocks could not be checked, as the rounding of --precision %s and of C (%s) is "
+            "as large as their elements; %lld were",
+            (long long)v->small, gm_precision_get(c->precision)->name, gm_dtype_name(c->result), (long long)v->checked);
     if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)(v->skipped - v->small) > 0)
         gm_warn("C%s has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could "
                 "not be checked, %lld were",

@@ -9,7 +9,7 @@
 on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t) # of files and signals: no device in sight
 all_gpus=(tests/cli/sight.t) # which GPUs are in sight is what they test
 alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
-longest=(tests/cli/{normalize,reduce,matmul,normalize_same,transpose,parts,bad_input}.t)
+longest=(tests/cli/{normalize,reduce,matmul,batch,normalize_same,transpose,parts,bad_input}.t)
 prepared=0 # seconds until the first unit of this part in this call
 starts=12 # of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its limit of 10 s
 

@@ -72,15 +72,16 @@ static void add_panel(split_task *task, const split_panel *panel, bool k_fastest
     task->k_fastest[task->count++] = k_fastest;
 }
 
-/* Both panels, and the task of those that are not ready. */
-static split_task panels_of(const gm_product_call *call, const gm_split_kind *kind, split_panel panels[2])
+/* Both operands, their panels, and the task of those that are not ready. */
+static split_task panels_of(const gm_product_call *call, const gm_split_kind *kind, operand operands[2],
+                            split_panel panels[2])
 {
     split_task task = {};
     for (int i = 0; i < 2; i++) {
-        operand o = operand_in(call, i, kind);
-        panels[i] = panel_of(call, &o);
-        if (!o.ready)
-            add_panel(&task, &panels[i], o.k_fastest);
+        operands[i] = operand_in(call, i, kind);
+        panels[i] = panel_of(call, &operands[i]);
+        if (!operands[i].ready)
+            add_panel(&task, &panels[i], operands[i].k_fastest);
     }
     return task;
 }
@@ -206,11 +207,12 @@ static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {(int32_t)sizeof(typename TYPE::element), SPLIT::PLANES, 0};
     const units_of all = {};
+    operand operands[2];
     split_panel panels[2];
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
-    split_task task = panels_of(call, &kind, panels);
+    split_task task = panels_of(call, &kind, operands, panels);
     cudaError_t error = split<SPLIT>(stream, &task, &all);
     return error == cudaSuccess ? multiply_leaves<KERNEL, TYPE>(stream, call, panels, call->leaf) : error;
 }
@@ -289,18 +291,12 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
     const units_of all = {};
     operand operands[2];
     split_panel panels[2];
-    split_task task = {};
     int64_t leaves = divide_up(call->k, call->leaf), most = most_beside(call);
     cudaError_t error = most && call->batch < 2 ? cudaSuccess : cudaErrorInvalidConfiguration;
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
-    for (int i = 0; i < 2 && error == cudaSuccess; i++) {
-        operands[i] = operand_in(call, i, &kind);
-        panels[i] = panel_of(call, &operands[i]);
-        if (!operands[i].ready)
-            add_panel(&task, &panels[i], operands[i].k_fastest);
-    }
+    split_task task = panels_of(call, &kind, operands, panels);
     if (error == cudaSuccess)
         error = measure_lines(stream, &task);
     if (error == cudaSuccess)
@@ -326,11 +322,12 @@ template <class KERNEL>
 static int multiply_int8(cudaStream_t stream, const gm_product_call *call)
 {
     const gm_split_kind kind = {1, 1, 0};
+    operand operands[2];
     split_panel panels[2];
 
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call); /* the bits of 0 are the same */
-    split_task task = panels_of(call, &kind, panels);
+    split_task task = panels_of(call, &kind, operands, panels);
     cudaError_t error = lay_out(stream, &task);
     if (error != cudaSuccess)
         return error;

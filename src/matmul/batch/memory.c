@@ -16,7 +16,7 @@ int gm_batch_allocate(gm_batch *b, gm_pool *pool)
                                   (size_t)c->problem.accumulator_bytes);
     for (int i = GM_A; i <= GM_B && c->problem.work.planes; i++)
         p->work[i] = gm_pool_device(pool, gm_batch_plan_work(plan, c, i), 1);
-    b->vectors = gm_pool_device(pool, plan->group * plan->vectors + c->m + c->n + 2, sizeof *b->vectors);
+    b->vectors = gm_pool_device(pool, plan->group * plan->vectors + c->m + c->n + GM_MATMUL_NOTES, sizeof *b->vectors);
     if (gm_matmul_allocate_pinned(p, pool, c->m, c->n))
         return pool->status;
     p->x = b->vectors + plan->group * plan->vectors;

@@ -137,7 +137,7 @@ static int64_t device_bytes(const gm_batch_plan *plan, const gm_matmul_case *c)
         sum = gm_add_sat(sum, times(times(plan->panels_of[i], plan->panel[i]), p->operand_bytes));
     sum = gm_add_sat(sum, times(times(plan->group, plan->acc), p->accumulator_bytes));
     sum = gm_add_sat(
-        sum, gm_add_sat(times(times(plan->group, plan->vectors), sizeof(double)), gm_matmul_plan_ends(c->m, c->n)));
+        sum, gm_add_sat(times(times(plan->group, plan->vectors), sizeof(double)), gm_matmul_plan_vectors(c->m, c->n)));
     for (int i = GM_A; i <= GM_B; i++)
         sum = gm_add_sat(sum, gm_batch_plan_work(plan, c, i));
     return gm_add_sat(sum, ALLOCATIONS * GM_ALLOC_OVERHEAD);
@@ -160,7 +160,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     plan->out_at = l.in;
     *cost = (gm_ring_cost){.slot = gm_add_sat(l.in, section(l.out)),
                            .out = section(l.out),
-                           .host = gm_add_sat(gm_matmul_plan_ends(c->m, c->n), GM_ALLOC_OVERHEAD),
+                           .host = gm_add_sat(gm_matmul_plan_vectors(c->m, c->n), GM_ALLOC_OVERHEAD),
                            .device = device_bytes(plan, c),
                            .pieces = gm_max(gm_ceil_div(cutter->most, plan->group), 1) + 2,
                            .slots = slots_of(budget, gm_add_sat(l.in, section(l.out)))};

@@ -94,8 +94,8 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
         stack a = stack_make(b, ta ? k : m, ta ? m : k, product->operand);
         stack o = stack_make(b, tb ? n : k, tb ? k : n, product->operand);
         stack acc = stack_make(b, m, n, product->accumulator);
-        room rooms[] = {room_make(b, product, shared == 1 ? m : BATCH * m, k),
-                        room_make(b, product, shared == 2 ? n : BATCH * n, k)};
+        room rooms[] = {room_make(b, product, shared & 1 ? m : BATCH * m, k),
+                        room_make(b, product, shared & 2 ? n : BATCH * n, k)};
         gm_product_call call = {.m = m,
                                 .n = n,
                                 .k = k,
@@ -112,8 +112,8 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
                                 .tile_count = tile_count,
                                 .work = {rooms[0].device, rooms[1].device},
                                 .accumulate = way >> 4,
-                                .next_a = shared == 1 ? 0 : a.next,
-                                .next_b = shared == 2 ? 0 : o.next,
+                                .next_a = shared & 1 ? 0 : a.next,
+                                .next_b = shared & 2 ? 0 : o.next,
                                 .next_acc = acc.next};
         char *one = multiply(b, product, call, &acc, 0), *all = multiply(b, product, call, &acc, 1);
         same &= memcmp(one, all, acc.bytes) == 0;
