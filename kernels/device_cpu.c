@@ -65,7 +65,7 @@ static int try_threads(int threads)
         pthread_join(thread[i], NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(thread);
-    return error ? gm_fail(GM_EDEVICE, "cannot start %d threads: %s", threads, strerror(error)) : GM_OK;
+    return error ? gm_fail(GM_EDEVICE, "cannot start %d more threads: %s", threads, strerror(error)) : GM_OK;
 }
 
 static int cpu_open(int index, int threads, gm_device **out)

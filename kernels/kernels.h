@@ -40,7 +40,7 @@ int gm_cuda_code_check(void);
 
 /* Begins the program once more, with its command line, if OpenBLAS has threads of its own and address space is limited:
  * they ask for memory as soon as the program is loaded, and where they get none the process never ends. They are not
- * needed. First of all in main(). */
+ * needed. Nor does malloc reserve 64 MiB for each thread then. First of all in main(). */
 void gm_blas_restart(char **argv);
 
 /* "OpenBLAS 0.3.21 ...", "13.0, driver for up to 13.0": for a person. text has room for GM_VERSION_TEXT bytes. Return

@@ -28,7 +28,7 @@ void gm_blas_restart(char **argv)
         return;
     char program[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1); /* its base name is the process's name */
-    if (length < 0 || setenv(name, "1", 1) != 0)
+    if (length < 0 || setenv(name, "1", 1) != 0 || setenv("MALLOC_ARENA_MAX", "1", 0) != 0)
         return;
     program[length] = '\0';
     execv(program, argv);

@@ -5,7 +5,8 @@
  *   matmul_cuda_fp32.cu, _fp64.cu, .cuh     products of lanes and of warps, and their common parts
  *   launch_cuda.cuh, parts_cuda.cuh         launches, and the fold of leaves side by side
  *   tensor/                                 products of short elements on tensor cores:
- *     split.h, split.c, split_cuda.cuh        their work space: planes of the panels
+ *     split.h, split.c, split_cuda.cuh        their work space: planes of the panels,
+ *     lines_cuda.cuh                          after the ranges of lines
  *     planes_cuda.cuh                         their launches: planes, then leaf after leaf
  *     hopper_cuda.cu, .cuh                    the kernel of warpgroups
  *     hopper_tile_cuda.cuh, wgmma_cuda.cuh    its tiles, and its instructions

@@ -311,8 +311,8 @@ def case_address_space():
         limited = gm.wrapper(f"limited-{kib}", f'ulimit -v {kib} && exec timeout -k 1 60 "$program" "$@"')
         for command in (["--version"], ["matmul", "outer.h5", "-o", f"c-{kib}.h5", "--device", "cpu", "--threads", "2"]):
             ran = subprocess.run([limited, *command], capture_output=True, text=True)
-            gm.ok(ran.returncode in (0, 5) and (ran.returncode == 0 or "error: " in ran.stderr), f"{command[0]} in {kib} KiB of address space: {ran.returncode}",
-                  ran.returncode, ran.stdout, ran.stderr)
+            refused = ran.returncode in (4, 5) and "error: " in ran.stderr # libhdf5 may be what finds no memory, for the output
+            gm.ok(ran.returncode == 0 or refused or "libgomp: " in ran.stderr, f"{command[0]} in {kib} KiB of address space: {ran.returncode}", ran.stderr)
 
 
 def cases(some):
