@@ -97,10 +97,10 @@ GM_HD int64_t gm_monotone8(uint64_t bits)
     return (int64_t)(bits ^ ((uint64_t)((int64_t)bits >> 63) & INT64_MAX));
 }
 
-/* Is it a number, not 0, below the normal numbers of float32? */
+/* Is it a number below the normal numbers of float32, and none of float32? */
 GM_HD_INLINE int gm_float_underflows(double value)
 {
-    return value != 0 && value > -0x1p-126 && value < 0x1p-126;
+    return value > -0x1p-126 && value < 0x1p-126 && (double)(float)value != value;
 }
 
 /* --- Conversions of a format that fits float32 --- */

@@ -143,8 +143,8 @@ typedef struct gm_unpack_call {
     void *dst; /* [rows][ld], F32, F64, or a type of 8 bits that src has too */
     int64_t ld;
     gm_dtype dst_type;
-    uint64_t *underflow; /* device memory: set to 1 if an element of F64, not 0, becomes one of F32 that is below the
-                          * normal numbers; NULL: not looked for */
+    uint64_t *underflow; /* device memory: set to 1 if an element of F64 is below the normal numbers of F32, and F32
+                          * does not hold it; NULL: not looked for */
 } gm_unpack_call;
 
 /* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32, F64 or I32. */

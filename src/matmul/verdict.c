@@ -104,7 +104,7 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
     if (v->small > 0)
         gm_warn(
             "%lld rows and columns of blocks could not be checked, as the rounding of --precision %s and of C (%s) is "
-            "as large as their elements; %lld were",
+            "as large as their elements, or float64 does not hold their squares; %lld were",
             (long long)v->small, gm_precision_get(c->precision)->name, gm_dtype_name(c->result), (long long)v->checked);
     if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)(v->skipped - v->small) > 0)
         gm_warn("C%s has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could "

@@ -134,6 +134,8 @@ static int set_types(const gm_options *o, gm_normalize_case *c)
         c->lo = has_target(c->method) ? 0 : -INFINITY;
         c->hi = has_target(c->method) ? 1 : INFINITY;
     }
+    if (whole && gm_dtype_digits(c->src.type) > gm_dtype_digits(GM_DTYPE_F64))
+        gm_note("%s is taken as float64: integers beyond 2^53 are rounded", gm_dtype_name(c->src.type));
     int status = o->range ? read_range(o->range, c->type, &c->lo, &c->hi) : GM_OK;
     c->wide = wants_wide(c->src.type) || wants_wide(c->type) || !fits_float(c->lo) || !fits_float(c->hi) ||
               !fits_float(c->sub) || !fits_float(c->factor) || (has_target(c->method) && c->hi - c->lo > FLT_MAX);

@@ -47,9 +47,12 @@ static int set_entry(gm_normalize *p, int64_t i, const gm_total *t, gm_dtype_kin
     gm_dtype type = p->c->src.type;
     if (t->count == 0)
         return gm_normalize_set(p, i, NAN, NAN, 1);
-    if (p->c->method == GM_ZSCORE)
-        return gm_normalize_set(p, i, gm_statistic_get(t, type, GM_STAT_MEAN, 0).real,
-                                gm_statistic_get(t, type, GM_STAT_STD, 0).real, 1);
+    if (p->c->method == GM_ZSCORE) {
+        double mean = gm_statistic_get(t, type, GM_STAT_MEAN, 0).real,
+               std = gm_statistic_get(t, type, GM_STAT_STD, 0).real;
+        return gm_normalize_set(p, i, mean, isinf(std) ? NAN : std,
+                                1); /* an infinite one is of squares that overflow */
+    }
     double least = real_of(t->min, kind), most = real_of(t->max, kind);
     double span = kind == GM_FLOAT ? (most == least ? 0 : most - least)
                                    : (double)(t->max - t->min); /* of integers exactly, then rounded */

@@ -249,8 +249,8 @@ def not_finite():
         gm.ok(len(bits) == 1, f"{device}: all NaN of {dtype} have the same bits", bits)
     a, b = rng.uniform(1, 2, (70, 60)), rng.uniform(1, 2, (60, 40))
     for what, a_size, b_size, c0, options in (
-            ("huge elements", 1e200, 1e-190, None, ""), ("a huge product", 1e200, 1e90, None, ""), ("few huge elements", 1e200, 1e-190, None, "--transpose ab"),
-            ("huge C0", 1, 1, 1e250, "--add ab.h5:/C0"), ("huge alpha", 1, 1, None, "--alpha 1e250"), ("a batch of huge frames", 1e200, 1e-190, None, "--batch")):
+            ("huge elements", 1e200, 1e-150, None, ""), ("a huge product", 1e200, 1e90, None, ""), ("few huge elements", 1e200, 1e-150, None, "--transpose ab"),
+            ("huge C0", 1, 1, 1e250, "--add ab.h5:/C0"), ("huge alpha", 1, 1, None, "--alpha 1e250"), ("a batch of huge frames", 1e200, 1e-150, None, "--batch")):
         x, y = a * a_size, b * b_size
         if what[0] == "f":
             x = np.where(rng.random(a.shape) < 0.01, x, a)
@@ -275,8 +275,8 @@ def not_finite():
         with open("r.json") as file:
             check = json.load(file)["verification"]
         gm.ok(check["outcome"] == "not possible: elements are too large to be checked" and not check["passed"], f"{device}: which is not checked, and why", check)
-    gm.write("ab.h5", A=np.array([[2.0**660] * 2, [np.nan, 1], [1, np.inf]]), B=np.full((2, 2), 2.0**-630))
-    product("huge elements beside NaN and infinity", [[2.0**31] * 2, [np.nan] * 2, [np.inf] * 2], "ab.h5 --report r.json", 1)
+    gm.write("ab.h5", A=np.array([[2.0**660] * 2, [np.nan, 1], [1, np.inf]]), B=np.full((2, 2), 2.0**-500))
+    product("huge elements beside NaN and infinity", [[2.0**161] * 2, [np.nan] * 2, [np.inf] * 2], "ab.h5 --report r.json", 1)
     with open("r.json") as file:
         check = json.load(file)["verification"]
     want = "passed in part: random vectors" if device == "cpu" else "not possible: elements are too large to be checked"
@@ -337,6 +337,24 @@ def small():
             gm.ok(ran.code == 0 and warned == [letter][letter == "none":], f"{device}: float64 in float32, too small: {letter}, {options}", ran)
             check = outcome()
             gm.ok(check["underflow"] == (letter != "none") and ("in part" in check["outcome"]) == (letter != "none"), f"{device}: in the report", check)
+
+
+def small_squares():
+    """float64 elements whose squares are 0: they are not zeros to the check."""
+    a, b = rng.standard_normal((60, 30)), rng.standard_normal((30, 50))
+    for a_size, b_size, want in ((1e-200, 1e200, "not possible: elements are too small to be checked"), (1, 1e-200, "not possible: elements are too small to be checked"),
+                                 (1e-90, 1e-90, "passed: random vectors"), (1e-140, 1, "passed: random vectors"), (0, 1, "passed: random vectors")):
+        c = (a * a_size) @ (b * b_size)
+        for options in "", "--batch":
+            stored = [m[None].repeat(2, 0) if options else m for m in (a * a_size, b * b_size)]
+            gm.write("ab.h5", A=stored[0], B=stored[1])
+            product(f"elements of {a_size:g} by {b_size:g} {options}", np.broadcast_to(c, (2, *c.shape)) if options else c, f"ab.h5:/A ab.h5:/B {options} --report r.json",
+                    1, bound=1e-13, scale=np.abs(c).max() or 1)
+            check = outcome()
+            gm.ok(check["outcome"] == want, f"{device}: {want}", check)
+    gm.write("ab.h5", A=np.array([[1, 2], [3, 4]]) * 2.0**-130, B=np.eye(2) * 2.0**20)
+    ran = gm.run(["matmul", "ab.h5", "-o", "c.h5", "--force", "--device", device, "--precision", "fp32", "--report", "r.json"])
+    gm.ok(ran.code == 0 and "too small" not in ran.err and not outcome()["underflow"], f"{device}: small elements that float32 holds", ran)
 
 
 def outcome():
@@ -477,6 +495,6 @@ def help_and_version():
 
 
 for device in gm.devices():
-    gm.together([shapes, storages, types, accuracy, factors, selections, operands, results, outputs, grids, transposes, words, not_finite, small])
+    gm.together([shapes, storages, types, accuracy, factors, selections, operands, results, outputs, grids, transposes, words, not_finite, small, small_squares])
 gm.together([help_and_version])
 gm.done()

@@ -34,7 +34,7 @@ def check(title, arguments, is_right, cap=8192, ranks=1):
     """Refused, runs with the number, does not with less."""
     command = f"{arguments} --device cpu --report r.json"
     ran = gm.run(f"{command} --host-memory {cap}", ranks)
-    match = re.search(r"--host-memory [\d.]+ \w+ is too little for \w+, expected at least (\d+) bytes", ran.err)
+    match = re.search(r"--host-memory [\d.]+ \w+ is too little for \w+(?: with --depth \d+)?, expected at least (\d+) bytes", ran.err)
     if not gm.ok(ran.code == 5 and match, f"{title}: refused with the number that would do", ran):
         return
     enough = int(match[1])

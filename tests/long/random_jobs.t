@@ -23,7 +23,7 @@ from random_data import pick
 SEED, RUNS, ONE = (os.environ.get(f"GPUMEM_TEST_{name}") for name in ("SEED", "RUNS", "JOB"))
 SEED, RUNS = int(SEED or 1), int(RUNS or 300)
 BATCH = 25
-REFUSAL = re.compile(r"(?:is|are) too little for (\w+), expected at least (\d+) bytes \([^)]*\)(?: and (\d+) bytes)?")
+REFUSAL = re.compile(r"(?:is|are) too little for (\w+)(?: with --depth \d+)?, expected at least (\d+) bytes \([^)]*\)(?: and (\d+) bytes)?")
 
 
 def least_piece():

@@ -100,10 +100,10 @@ static void test_underflow(bench *b)
         double value;
         gm_dtype to;
         uint64_t found;
-    } cases[] = {{1, GM_DTYPE_F32, 0},        {0, GM_DTYPE_F32, 0},       {-0.0, GM_DTYPE_F32, 0},
-                 {0x1p-126, GM_DTYPE_F32, 0}, {NAN, GM_DTYPE_F32, 0},     {-0x1p-127, GM_DTYPE_F32, 1},
-                 {1e-39, GM_DTYPE_F32, 1},    {-1e-300, GM_DTYPE_F32, 1}, {5e-324, GM_DTYPE_F32, 1},
-                 {1e-300, GM_DTYPE_F64, 0}};
+    } cases[] = {{1, GM_DTYPE_F32, 0},          {0, GM_DTYPE_F32, 0},       {-0.0, GM_DTYPE_F32, 0},
+                 {0x1p-126, GM_DTYPE_F32, 0},   {NAN, GM_DTYPE_F32, 0},     {-0x1p-127, GM_DTYPE_F32, 0},
+                 {1e-39, GM_DTYPE_F32, 1},      {-1e-300, GM_DTYPE_F32, 1}, {5e-324, GM_DTYPE_F32, 1},
+                 {0x1.8p-149, GM_DTYPE_F32, 1}, {1e-300, GM_DTYPE_F64, 0}};
     enum { ROWS = 3, COLS = 20000, AT = COLS + 16500 };
     double *data = host_memory(ROWS * COLS * sizeof *data);
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
