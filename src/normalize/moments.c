@@ -50,8 +50,7 @@ static int set_entry(gm_normalize *p, int64_t i, const gm_total *t, gm_dtype_kin
     if (p->c->method == GM_ZSCORE) {
         double mean = gm_statistic_get(t, type, GM_STAT_MEAN, 0).real,
                std = gm_statistic_get(t, type, GM_STAT_STD, 0).real;
-        return gm_normalize_set(p, i, mean, isinf(std) ? NAN : std,
-                                1); /* an infinite one is of squares that overflow */
+        return gm_normalize_set(p, i, mean, isinf(std) ? NAN : std, 1); /* infinite: squares overflow */
     }
     double least = real_of(t->min, kind), most = real_of(t->max, kind);
     double span = kind == GM_FLOAT ? (most == least ? 0 : most - least)
