@@ -177,8 +177,7 @@ static kernel_call kernel_call_of_leaves(const gm_product_call *call, int64_t fi
 }
 
 /* A product on tiles of tile_m x tile_n with shared bytes of shared memory, by one of eight kernels,
- * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. gathers: early blocks
- * gather on few multiprocessors, so that a launch of about one for each does not begin early. */
+ * [batch][transpose_a][transpose_b]; T: operands, ACC: accumulators. gathers: several blocks fit a multiprocessor. */
 typedef void product_kernel(const kernel_call call);
 
 template <typename T, typename ACC>
@@ -192,8 +191,8 @@ struct product_launch {
         return divide_up(k.m, tile_m) * divide_up(k.n, tile_n);
     }
 
-    /* About one block for each multiprocessor. Blocks that begin early go where the kernel ahead leaves room: several
-     * to one multiprocessor, and none to another. */
+    /* Are there about as many blocks as multiprocessors? If they begin early, they go where the kernel ahead leaves
+     * room: several to one multiprocessor, and none to another. */
     static bool fill_once(int64_t blocks, int multiprocessors)
     {
         return blocks > multiprocessors / 2 && blocks <= 2 * multiprocessors;

@@ -112,7 +112,7 @@ static double norm_of(double sum, double lost)
 }
 
 /* (sum_j x_j^2 |B_j|^2)^(1/2), and the largest |B_j|. */
-static double spread_of(const direction *d, double lost, double *largest)
+static double spread_of(const direction *d, double *largest)
 {
     double sum = 0, plain_unit = 1;
     *largest = 0;
@@ -120,7 +120,7 @@ static double spread_of(const direction *d, double lost, double *largest)
         if (d->other_sq[j] < 0)
             plain_unit = 0x1p-600;
     for (int64_t j = 0; j < d->length; j++) {
-        double square = d->other_sq[j] < 0 ? -d->other_sq[j] : (d->other_sq[j] + lost) * plain_unit * plain_unit;
+        double square = d->other_sq[j] < 0 ? -d->other_sq[j] : d->other_sq[j] * plain_unit * plain_unit;
         sum += d->vector[j] * d->vector[j] * square;
         *largest = fmax(*largest, norm_of(d->other_sq[j], 0));
     }
@@ -161,8 +161,8 @@ static void check_lines(const gm_matmul *p, const direction *d, findings *f)
     double vector_sq = 0, other_max;
     for (int64_t j = 0; j < d->length; j++)
         vector_sq += d->vector[j] * d->vector[j];
-    double vector_norm = sqrt(vector_sq), spread = spread_of(d, depth * lost, &other_max),
-           sure_spread = spread_of(d, 0, &other_max), inner = norm_of(d->inner_sq, depth * lost);
+    double vector_norm = sqrt(vector_sq), sure_spread = spread_of(d, &other_max),
+           spread = hypot(sure_spread, sqrt(depth * lost) * vector_norm), inner = norm_of(d->inner_sq, depth * lost);
     *f = (findings){.passed.ratio = -1, .failed.ratio = -1};
     for (int64_t i = 0; i < d->lines; i++) {
         double added = c->has_c0 ? d->added[i] : 0;
