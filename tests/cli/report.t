@@ -55,9 +55,8 @@ for ranks in (1, 3):
 
 # Ranks with other words than rank 0: its own count.
 for first, other, want in (("", " -q", 1), (" -q", "", 0), (" --report r.json", "", 1), ("", " --report other.json", 1)):
-    command = [gm.MPIRUN, "--oversubscribe", "--timeout", "60"]
-    for words in (first, other):
-        command += [":"] * (words is other) + ["-np", "1", gm.PROGRAM, *gm.words("reduce stack.h5:/d --stat max" + DEVICE + words)]
+    words = [gm.words("reduce stack.h5:/d --stat max" + DEVICE + own) for own in (first, other)]
+    command = [*gm.launcher(1), gm.PROGRAM, *words[0], ":", "-np", "1", gm.PROGRAM, *words[1]]
     ran = gm.finish(gm.start(command), 60)
     gm.ok(ran.code == 0 and len(lines(ran)) == want and not os.path.exists("other.json"), f"'{first}' on rank 0, '{other}' on rank 1", ran)
 
