@@ -35,14 +35,6 @@ static const gm_options defaults = {
 #undef GM_OPTION
 };
 
-enum {
-    NO_GROUP = GM_GROUP_NO_GROUP,
-    NAME = GM_GROUP_NAME,
-    OUTPUT = GM_GROUP_OUTPUT,
-    PLAN = GM_GROUP_PLAN,
-    AXIS = GM_GROUP_AXIS
-};
-
 static const struct {
     const char *name;
     unsigned groups;
@@ -191,7 +183,7 @@ static void getopt_tables(struct option *longs, char *letters)
 /* Is there a file that --force may be about? Operations with an output know for themselves. */
 static int may_replace(const gm_options *o)
 {
-    return operations[o->operation].groups & OUTPUT || o->report || o->json || o->csv || o->plot || o->clean;
+    return operations[o->operation].groups & GM_GROUP_OUTPUT || o->report || o->json || o->csv || o->plot || o->clean;
 }
 
 static int check_fit(const gm_options *options)
@@ -209,7 +201,7 @@ static int check_fit(const gm_options *options)
     if (options->model && !options->plan)
         return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, expected --plan as well");
     if (options->operand_count < operations[op].least)
-        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help", operations[op].name, operations[op].arguments,
+        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help explains it", operations[op].name, operations[op].arguments,
                        operations[op].name);
     return GM_OK;
 }

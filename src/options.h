@@ -15,7 +15,6 @@ enum gm_operation_id {
 /* Options that go together: an operation takes all of a group, or none. In operations.def they have their short names.
  */
 enum {
-    GM_GROUP_NO_GROUP = 0,
     GM_GROUP_NAME = 1,   /* --output */
     GM_GROUP_OUTPUT = 2, /* how an output is written */
     GM_GROUP_PLAN = 4,   /* --plan */

@@ -11,14 +11,6 @@
 
 #include "src/options.h"
 
-enum {
-    NO_GROUP = GM_GROUP_NO_GROUP,
-    NAME = GM_GROUP_NAME,
-    OUTPUT = GM_GROUP_OUTPUT,
-    PLAN = GM_GROUP_PLAN,
-    AXIS = GM_GROUP_AXIS
-};
-
 static const struct {
     const char *name, *arguments, *help;
     unsigned groups;
