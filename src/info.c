@@ -277,6 +277,11 @@ static int look(gm_job *job)
     return job->options->leftovers ? list_leftovers(job->options) : describe_file(job->options->operands[0]);
 }
 
+static int is_of_files(const gm_options *o)
+{
+    return o->operand_count > 0 || o->leftovers;
+}
+
 static int run_all(gm_run *run)
 {
     gm_job *job = run->job;
@@ -284,10 +289,10 @@ static int run_all(gm_run *run)
     int status = gm_job_agree_all(job, check_words(o));
     if (status)
         return status;
-    if (o->operand_count > 0 || o->leftovers)
+    if (is_of_files(o))
         return gm_job_agree_all(job, job->ranks->rank == 0 ? look(job) : GM_OK);
     status = gm_job_agree_all(job, job->ranks->rank == 0 ? check_report(job) : GM_OK);
     return status ? status : describe_machine_all(job);
 }
 
-const gm_operation gm_op_info = {.run_all = run_all};
+const gm_operation gm_op_info = {.is_of_files = is_of_files, .run_all = run_all};

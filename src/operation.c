@@ -30,8 +30,8 @@ static const struct {
 gm_device_need gm_operation_device(const gm_options *options)
 {
     gm_device_need need = operations[options->operation].device;
-    int of_file = options->operand_count > 0 || options->leftovers;
-    return options->model || (need == GM_DEVICE_EACH && of_file) ? GM_DEVICE_NONE : need;
+    const gm_operation *o = operations[options->operation].operation;
+    return options->model || (o->is_of_files && o->is_of_files(options)) ? GM_DEVICE_NONE : need;
 }
 
 /* The operation of the options, with the frame's own members in the place of those that it leaves out. */
@@ -44,8 +44,8 @@ static gm_operation complete(const gm_options *options)
         return o;
     o.plan = gm_map_plan;
     o.print_plan = o.print_plan ? o.print_plan : gm_map_print_plan;
-    o.print_share = gm_map_print_share;
-    o.work = gm_map_work;
+    o.print_share = o.print_share ? o.print_share : gm_map_print_share;
+    o.work = o.work ? o.work : gm_map_work;
     o.plan_json = o.plan_json ? o.plan_json : gm_map_plan_json;
     o.prepare = o.prepare ? o.prepare : gm_map_prepare;
     o.run_all = o.run_all ? o.run_all : gm_map_run_all;

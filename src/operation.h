@@ -28,6 +28,8 @@ typedef struct gm_operation {
     gm_program program; /* map: stages of a piece; context is the gm_run */
     /* The operation that these options ask for in the place of this one; NULL: this one. May be NULL. */
     const struct gm_operation *(*variant)(const gm_options *options);
+    /* Do these options ask for work on files alone, without a device? NULL: no. */
+    int (*is_of_files)(const gm_options *options);
     /* map: the element of the first input that a piece begins with; NULL: its own first one */
     int64_t (*source)(const gm_run *run, const gm_piece *piece);
 

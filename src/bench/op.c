@@ -232,14 +232,24 @@ static int draw_all(gm_run *run)
     return gm_job_agree_all(job, status);
 }
 
+static int is_named(const gm_options *o, const char *name)
+{
+    return o->operand_count > 0 && strcmp(o->operands[0], name) == 0;
+}
+
+static int is_of_files(const gm_options *o)
+{
+    return o->list || is_named(o, "compare") || is_named(o, "plot");
+}
+
 static int run_all(gm_run *run)
 {
     gm_job *job = run->job;
     choice choices[TESTS];
     int leading = job->ranks->rank == 0;
-    if (job->options->operand_count > 0 && strcmp(job->options->operands[0], "compare") == 0)
+    if (is_named(job->options, "compare"))
         return compare_all(run);
-    if (job->options->operand_count > 0 && strcmp(job->options->operands[0], "plot") == 0)
+    if (is_named(job->options, "plot"))
         return draw_all(run);
     int status = gm_job_agree_all(job, choose(job->options, choices));
     if (!status && job->options->list)
@@ -247,4 +257,4 @@ static int run_all(gm_run *run)
     return status ? status : bench_all(job, choices);
 }
 
-const gm_operation gm_op_bench = {.run_all = run_all};
+const gm_operation gm_op_bench = {.is_of_files = is_of_files, .run_all = run_all};

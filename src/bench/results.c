@@ -1,6 +1,7 @@
 /* Results of bench, read again; and their picture. */
 #include "src/bench/results.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ int gm_results_load(const char *file, json_t **root)
     json_error_t error;
     *root = json_load_file(file, 0, &error);
     if (!*root && error.line <= 0)
-        return gm_fail(GM_EINPUT, "%s", error.text); /* names the file */
+        return gm_fail(GM_EINPUT, "%s: cannot be read: %s, expected a file of bench --json", file, strerror(errno));
     if (!*root)
         return gm_fail(GM_EINPUT, "%s: is not JSON: line %d: %s", file, error.line, error.text);
     const char *schema = json_string_value(json_object_get(*root, "schema"));
