@@ -164,6 +164,11 @@ int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, 
     return gm_exchange_open_all(&setup, &job->exchange, exchange);
 }
 
+int gm_job_fail_unsupported(const gm_job *job, const char *what)
+{
+    return gm_fail(GM_EDEVICE, "%s is not supported by the device %s, use --device cpu", what, job->ops->kind);
+}
+
 /* Small buffers spare the host's memory bus, which the ranks of a host share. A rank that has it for itself reaches the
  * rate of its link with whole slots and fewer calls of the driver. The same on all ranks. */
 static int64_t wanted_buffer(const gm_job *job)

@@ -61,4 +61,7 @@ int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, 
  * Collective. */
 int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget);
 
+/* "WHAT is not supported by the device ...": returns GM_EDEVICE. */
+int gm_job_fail_unsupported(const gm_job *job, const char *what);
+
 #endif

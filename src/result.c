@@ -302,7 +302,7 @@ static int copy_attributes(const gm_result *result)
     return status;
 }
 
-enum { OWN_ATTRIBUTES = 5, EXTRA_ATTRIBUTES = 16 };
+enum { OWN_ATTRIBUTES = 5 };
 
 static int finish_file(gm_job *job, const gm_result *result, const gm_attribute *extra, int extra_count)
 {
@@ -311,14 +311,17 @@ static int finish_file(gm_job *job, const gm_result *result, const gm_attribute 
     char *command = gm_escape_words(job->argc, job->argv), *inputs = input_names(job);
     int status = options_text && command && inputs ? gm_report_memory()
                                                    : gm_fail(GM_EDEVICE, "no memory for the attributes of the output");
-    gm_attribute all[OWN_ATTRIBUTES + EXTRA_ATTRIBUTES] = {
+    gm_attribute all[OWN_ATTRIBUTES + GM_RESULT_ATTRIBUTES] = {
         {.name = "operation", .kind = GM_ATTRIBUTE_TEXT, .text = gm_operation_name(job->options->operation)},
         {.name = "version", .kind = GM_ATTRIBUTE_TEXT, .text = PACKAGE_VERSION},
         {.name = "command", .kind = GM_ATTRIBUTE_TEXT, .text = command},
         {.name = "options", .kind = GM_ATTRIBUTE_TEXT, .text = options_text},
         {.name = "inputs", .kind = GM_ATTRIBUTE_TEXT, .text = inputs},
     };
-    for (int i = 0; i < extra_count && i < EXTRA_ATTRIBUTES; i++)
+    if (!status && extra_count > GM_RESULT_ATTRIBUTES)
+        status = gm_fail(GM_EINTERNAL, "%d attributes of the output, expected at most %d", extra_count,
+                         GM_RESULT_ATTRIBUTES);
+    for (int i = 0; i < extra_count && !status; i++)
         all[OWN_ATTRIBUTES + i] = extra[i];
     if (!status)
         status = copy_attributes(result);

@@ -6,6 +6,8 @@
 #include "io/write/output.h"
 #include "src/job.h"
 
+enum { GM_RESULT_ATTRIBUTES = 16 }; /* of an operation, in addition to those of provenance */
+
 typedef struct gm_result {
     gm_output_record *record;     /* the same on all ranks once it is open; lent */
     gm_output *output;            /* this rank's way into it; NULL when closed */
@@ -39,8 +41,9 @@ int gm_result_open_all(gm_job *job, int status, gm_result *result);
  * calls above. Not collective. */
 int gm_result_wait(gm_result *result);
 
-/* Ends it: every rank closes; if all pass GM_OK, rank 0 writes the attributes of provenance plus `extra` ones and
- * gives the file its name, else it is discarded. Returns the agreed status. Collective. */
+/* Ends it: every rank closes; if all pass GM_OK, rank 0 writes the attributes of provenance plus `extra` ones, at most
+ * GM_RESULT_ATTRIBUTES (else GM_EINTERNAL), and gives the file its name, else it is discarded. Returns the agreed
+ * status. Collective. */
 int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *extra, int extra_count, int status);
 
 #endif

@@ -60,6 +60,38 @@ int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int ran
     return status;
 }
 
+int gm_run_describe_moved(gm_run *run, const gm_dataset *data, int rank, const int64_t *dims)
+{
+    gm_output_dataset *d = &run->record->dataset[run->record->datasets];
+    int status = gm_run_describe_output(run, data->name, data->type, rank, dims);
+    d->big_endian = data->swap == gm_is_little_endian();
+    return status;
+}
+
+int gm_run_axis_parse(const gm_dataset *d, const char *text, size_t length, int *axis)
+{
+    char number[sizeof "-9223372036854775808"];
+    int64_t value;
+    if (length >= sizeof number)
+        return 1;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (gm_integer_parse(number, -d->view_rank, d->view_rank - 1, &value))
+        return 1;
+    *axis = (int)(value < 0 ? value + d->view_rank : value);
+    return 0;
+}
+
+int gm_run_axis(const gm_dataset *d, const char *text, int *axis)
+{
+    char title[GM_PATH_MAX];
+    if (gm_run_axis_parse(d, text, strlen(text), axis) == 0)
+        return GM_OK;
+    return gm_fail(GM_EUSAGE, "--axis '%s': %s has %d dimension%s, expected a number from %d to %d", text,
+                   gm_dataset_title(d, title), d->view_rank, d->view_rank == 1 ? "" : "s", -d->view_rank,
+                   d->view_rank - 1);
+}
+
 void gm_run_reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budget *budget, int64_t *most,
                          int64_t *least)
 {
@@ -135,8 +167,9 @@ void gm_run_close(gm_run *run)
 
 static void add(gm_run *run, gm_attribute attribute)
 {
-    if (run->attributes < GM_RUN_ATTRIBUTES)
-        run->attribute[run->attributes++] = attribute;
+    if (run->attributes < GM_RESULT_ATTRIBUTES)
+        run->attribute[run->attributes] = attribute;
+    run->attributes++; /* one too many ends the run: gm_result_finish_all() */
 }
 
 void gm_run_add_text(gm_run *run, const char *name, const char *text)

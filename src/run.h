@@ -10,10 +10,11 @@
 #include "src/rates/work.h"
 #include "src/stream/pool.h"
 #include "src/progress.h"
+#include "src/result.h"
 #include "src/stream/ring_plan.h"
 #include "src/stream/stream.h"
 
-enum { GM_RUN_INPUTS = 3, GM_RUN_ATTRIBUTES = 16, GM_MAP_UNITS = 4 };
+enum { GM_RUN_INPUTS = 3, GM_MAP_UNITS = 4 };
 
 /* Work that is one range of elements: see map.h. */
 typedef struct gm_map {
@@ -51,7 +52,7 @@ typedef struct gm_run {
     gm_pool pool; /* of this rank: released with readers and ring */
     gm_output *output;
     gm_progress progress;
-    gm_attribute attribute[GM_RUN_ATTRIBUTES]; /* of the output, in addition to those of provenance; rank 0 */
+    gm_attribute attribute[GM_RESULT_ATTRIBUTES]; /* of the output, in addition to those of provenance; rank 0 */
     int attributes;
     int outcome; /* of a run that went well: GM_OK or GM_DIFFER; the same on all ranks */
 } gm_run;
@@ -69,6 +70,16 @@ int gm_run_share_sources_all(const gm_job *job, const gm_dataset *input);
  * first one names the file: --output, or "<stem>.<operation>.h5" beside the first input. A dataset named by --output
  * replaces name, and counts as the group of the names if the operation has several. GM_EUSAGE, GM_EOUTPUT. */
 int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int rank, const int64_t *dims);
+
+/* As gm_run_describe_output(), with the name, the type and the byte order of data. */
+int gm_run_describe_moved(gm_run *run, const gm_dataset *data, int rank, const int64_t *dims);
+
+/* text[0 .. length) -> *axis, a dimension of d as selected: a number from -rank to rank - 1, negative ones from the last
+ * dimension on. Returns 0, or 1 when it is no such number. */
+int gm_run_axis_parse(const gm_dataset *d, const char *text, size_t length, int *axis);
+
+/* The same of --axis. GM_EUSAGE. */
+int gm_run_axis(const gm_dataset *d, const char *text, int *axis);
 
 /* --- For plan: pure --- */
 

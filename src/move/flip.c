@@ -8,7 +8,6 @@
 #include "kernels/move/calls.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 enum { SHARE = 4096 /* bytes of a row that ranks share */ };
 
@@ -16,19 +15,6 @@ typedef struct flip {
     gm_dataset in;
     int64_t n, inner;
 } flip;
-
-/* A number from -rank to rank - 1; negative ones count from the last axis. */
-static int read_axis(const char *text, const gm_dataset *d, int *axis)
-{
-    char title[GM_PATH_MAX], *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end || value < -d->view_rank || value >= d->view_rank)
-        return gm_fail(GM_EUSAGE, "--axis '%s': %s has %d dimension%s, expected a number from %d to %d", text,
-                       gm_dataset_title(d, title), d->view_rank, d->view_rank == 1 ? "" : "s", -d->view_rank,
-                       d->view_rank - 1);
-    *axis = (int)(value < 0 ? value + d->view_rank : value);
-    return GM_OK;
-}
 
 /* Whole chunks where the axis leaves them whole. With fewer rows than ranks, these share the elements of a row. */
 static void set_work(gm_run *run, int axis)
@@ -60,7 +46,7 @@ static int describe(gm_run *run)
     if (!status && d->view_rank == 0)
         status = gm_fail(GM_EINPUT, "%s: is a single number, flip needs a dimension", gm_dataset_title(d, title));
     if (!status)
-        status = read_axis(run->job->options->axis, d, &axis);
+        status = gm_run_axis(d, run->job->options->axis, &axis);
     if (status)
         return status;
     f->n = d->view[axis];
@@ -68,16 +54,12 @@ static int describe(gm_run *run)
     for (int k = axis + 1; k < d->view_rank; k++)
         f->inner = gm_mul_sat(f->inner, d->view[k]);
     set_work(run, axis);
-    status = gm_run_describe_output(run, d->name, d->type, d->view_rank, d->view);
-    run->record->dataset[0].big_endian = d->swap == gm_is_little_endian(); /* elements keep their order of bytes */
-    return status;
+    return gm_run_describe_moved(run, d, d->view_rank, d->view);
 }
 
 static int suit(gm_run *run)
 {
-    const gm_device_ops *ops = run->job->ops;
-    return ops->flip ? GM_OK
-                     : gm_fail(GM_EDEVICE, "flip is not supported by the device %s, use --device cpu", ops->kind);
+    return run->job->ops->flip ? GM_OK : gm_job_fail_unsupported(run->job, "flip");
 }
 
 /* The range of the input that a piece comes from, and its rows. */

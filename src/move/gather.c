@@ -79,8 +79,7 @@ static int describe(gm_run *run)
     if (!status)
         status = set_shape(c, &rank, dims);
     if (!status)
-        status = gm_run_describe_output(run, data->name, data->type, rank, dims);
-    run->record->dataset[0].big_endian = data->swap == gm_is_little_endian(); /* elements keep their order of bytes */
+        status = gm_run_describe_moved(run, data, rank, dims);
     return status;
 }
 
@@ -95,9 +94,7 @@ static void move_axes(const gm_run *run, gm_axes *axes)
 static int suit(gm_run *run)
 {
     const gm_device_ops *ops = run->job->ops;
-    return ops->gather && ops->index_rows
-               ? GM_OK
-               : gm_fail(GM_EDEVICE, "gather is not supported by the device %s, use --device cpu", ops->kind);
+    return ops->gather && ops->index_rows ? GM_OK : gm_job_fail_unsupported(run->job, "gather");
 }
 
 /* --- The plan --- */

@@ -41,21 +41,18 @@ static int64_t size_of(const gm_run *run)
 /* "I,J": numbers from -rank to rank - 1 of two dimensions; negative ones count from the last one. */
 static int read_axes(const char *text, transpose *t)
 {
-    char title[GM_PATH_MAX], *end;
+    char title[GM_PATH_MAX];
     const gm_dataset *d = &t->in;
-    long axis[2];
-    for (int i = 0; i < 2; i++) {
-        const char *from = i ? end + 1 : text;
-        axis[i] = strtol(from, &end, 10);
-        if (end == from || *end != (i ? '\0' : ',') || axis[i] < -d->view_rank || axis[i] >= d->view_rank)
-            return gm_fail(GM_EUSAGE, "--axes '%s': %s has %d dimensions, expected two numbers from %d to %d: I,J",
-                           text, gm_dataset_title(d, title), d->view_rank, -d->view_rank, d->view_rank - 1);
-        axis[i] += axis[i] < 0 ? d->view_rank : 0;
-    }
-    if (axis[0] == axis[1])
-        return gm_fail(GM_EUSAGE, "--axes '%s': both are dimension %ld, expected two different ones", text, axis[0]);
-    t->first = (int)gm_min(axis[0], axis[1]);
-    t->second = (int)gm_max(axis[0], axis[1]);
+    const char *comma = strchr(text, ',');
+    int i, j;
+    if (!comma || gm_run_axis_parse(d, text, (size_t)(comma - text), &i) ||
+        gm_run_axis_parse(d, comma + 1, strlen(comma + 1), &j))
+        return gm_fail(GM_EUSAGE, "--axes '%s': %s has %d dimensions, expected two numbers from %d to %d: I,J", text,
+                       gm_dataset_title(d, title), d->view_rank, -d->view_rank, d->view_rank - 1);
+    if (i == j)
+        return gm_fail(GM_EUSAGE, "--axes '%s': both are dimension %d, expected two different ones", text, i);
+    t->first = i < j ? i : j;
+    t->second = i < j ? j : i;
     return GM_OK;
 }
 
@@ -77,9 +74,7 @@ static int describe(gm_run *run)
     gm_boxes whole = gm_boxes_of(d, t->first, t->second);
     for (int k = 0; k < d->view_rank; k++)
         dims[k] = d->view[gm_boxes_swapped(&whole, k)];
-    status = gm_run_describe_output(run, d->name, d->type, d->view_rank, dims);
-    run->record->dataset[0].big_endian = d->swap == gm_is_little_endian(); /* elements keep their order of bytes */
-    return status;
+    return gm_run_describe_moved(run, d, d->view_rank, dims);
 }
 
 static void move_axes(const gm_run *run, gm_axes *axes)
@@ -92,10 +87,7 @@ static void move_axes(const gm_run *run, gm_axes *axes)
 
 static int suit(gm_run *run)
 {
-    const gm_device_ops *ops = run->job->ops;
-    return ops->transpose
-               ? GM_OK
-               : gm_fail(GM_EDEVICE, "transpose is not supported by the device %s, use --device cpu", ops->kind);
+    return run->job->ops->transpose ? GM_OK : gm_job_fail_unsupported(run->job, "transpose");
 }
 
 /* --- Plan --- */

@@ -193,8 +193,9 @@ int gm_normalize_check_device(const gm_job *job, const gm_normalize_case *c)
     if (ops->normalize && (ops->histogram || c->method != GM_PERCENTILE) && (ops->reduce_columns || !columns) &&
         (ops->reduce_rows || !moments || columns))
         return GM_OK;
-    return gm_fail(GM_EDEVICE, "--method %s is not supported by the device %s, use --device cpu",
-                   gm_method_name(c->method), ops->kind);
+    char what[64];
+    snprintf(what, sizeof what, "--method %s", gm_method_name(c->method));
+    return gm_job_fail_unsupported(job, what);
 }
 
 int gm_normalize_describe(const gm_job *job, gm_normalize_case *c)

@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "base/text/escape.h"
 #include "src/reduce/reduce.h"
+#include "src/run.h"
 
 #include <string.h>
 
@@ -11,7 +12,8 @@ static int read_axis(const char *axis, gm_reduce_case *r)
 {
     const gm_dataset *d = &r->dataset;
     char title[GM_PATH_MAX];
-    int64_t number = 0, last = d->view_rank - 1;
+    int64_t number;
+    int place = 0, last = d->view_rank - 1;
     r->rank = 0;
     r->outer = r->inner = 1;
     r->n = gm_dataset_elements(d);
@@ -22,17 +24,14 @@ static int read_axis(const char *axis, gm_reduce_case *r)
         return gm_fail(GM_EUSAGE, "--axis '%s': expected all, frame, pixel, vector or the number of a dimension", axis);
     if (d->view_rank == 0)
         return gm_fail(GM_EUSAGE, "--axis %s: %s is a scalar, expected --axis all", axis, gm_dataset_title(d, title));
-    if (!is_word && (number > last || number < -d->view_rank))
-        return gm_fail(GM_EUSAGE, "--axis %s: %s has %d dimension%s, expected %s%lld, or -%d%s", axis,
-                       gm_dataset_title(d, title), d->view_rank, last ? "s" : "", last ? "0 to " : "", (long long)last,
-                       d->view_rank, last ? " to -1" : "");
+    if (!is_word && gm_run_axis(d, axis, &place))
+        return GM_EUSAGE;
     if (strcmp(axis, "vector") == 0)
-        number = last;
-    number = number < 0 ? number + d->view_rank : number;
+        place = last;
     r->n = 1;
     for (int k = 0; k <= last; k++) {
-        int reduced = strcmp(axis, "frame") == 0 ? k > 0 : k == number;
-        int64_t *factor = reduced ? &r->n : k < number || strcmp(axis, "frame") == 0 ? &r->outer : &r->inner;
+        int reduced = strcmp(axis, "frame") == 0 ? k > 0 : k == place;
+        int64_t *factor = reduced ? &r->n : k < place || strcmp(axis, "frame") == 0 ? &r->outer : &r->inner;
         *factor = gm_mul_sat(*factor, d->view[k]);
         if (!reduced)
             r->dims[r->rank++] = d->view[k];

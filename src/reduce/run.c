@@ -30,7 +30,7 @@ static int allocate(gm_reduce *p)
     const gm_ranks *ranks = p->job->ranks;
     int is_rows = plan->mode == GM_REDUCE_SEGMENTS || plan->mode == GM_REDUCE_NODES, status = GM_OK;
     if (is_rows ? !ops->reduce_rows : !ops->reduce_columns)
-        return gm_fail(GM_EDEVICE, "the device %s does not support reductions, use --device cpu", ops->kind);
+        return gm_job_fail_unsupported(p->job, "reduce");
     if (p->begin < p->end)
         status = gm_reader_open(p->r->dataset, &p->reader);
     if (status)
