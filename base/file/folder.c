@@ -152,5 +152,5 @@ void gm_folder_remove(const char *folder)
     const char *path = hide(folder, hidden) ? hidden : folder;
     sweep(path, 1);
     if (rmdir(path) && errno != ENOENT)
-        gm_warn("%s: the folder of the replaced parts cannot be removed: %s", path, strerror(errno));
+        gm_warn("%s: the folder of parts cannot be removed: %s", path, strerror(errno));
 }

@@ -26,13 +26,14 @@ static int check_folder(const char *file)
     char folder[GM_PATH_MAX];
     struct stat st;
     gm_path_folder(file, folder);
+    if (stat(folder, &st) && errno == ENOENT)
+        return gm_fail(GM_EOUTPUT, "%s: the folder %s does not exist", file, folder);
     if (stat(folder, &st))
-        return gm_fail(GM_EOUTPUT, "%s: its folder %s: %s", file, folder,
-                       errno == ENOENT ? "does not exist" : strerror(errno));
+        return gm_fail(GM_EOUTPUT, "%s: the folder %s cannot be opened: %s", file, folder, strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return gm_fail(GM_EOUTPUT, "%s: %s is not a folder", file, folder);
     if (access(folder, W_OK | X_OK))
-        return gm_fail(GM_EOUTPUT, "%s: its folder %s cannot be written: %s", file, folder, strerror(errno));
+        return gm_fail(GM_EOUTPUT, "%s: the folder %s cannot be written: %s", file, folder, strerror(errno));
     return GM_OK;
 }
 

@@ -91,7 +91,7 @@ const char *gm_matmul_plan_hindrance(const gm_matmul_plan *plan)
     int64_t in_layer = plan->grid[0] * plan->grid[1];
     gm_matmul_plan_part(plan, (int)(in_layer * plan->grid[2]) - 1, &last);
     if (in_layer == 1)
-        return "one rank of a layer does all the work";
+        return "each layer of k has one rank, which reads all";
     if (plan->grid[2] > 1)
         return "layers of k exchange the sums of C instead";
     if (plan->leaves == 0)

@@ -83,7 +83,7 @@ static int set_grid(gm_matmul_plan *plan, int64_t most_layers)
     }
     int64_t needed = gm_mul_sat(gm_mul_sat(g[0], g[1]), g[2]);
     if (needed > plan->problem.ranks)
-        return gm_fail(GM_EUSAGE, "--grid %lldx%lldx%lld is for %lld ranks, there are %d", (long long)g[0],
+        return gm_fail(GM_EUSAGE, "--grid %lldx%lldx%lld: needs %lld ranks, the run has %d", (long long)g[0],
                        (long long)g[1], (long long)g[2], (long long)needed, plan->problem.ranks);
     memcpy(plan->grid, g, sizeof plan->grid);
     return GM_OK;
@@ -309,8 +309,8 @@ static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const 
 static int fail_unshared(const gm_matmul_plan *plan)
 {
     const char *reason = gm_matmul_plan_hindrance(plan);
-    return gm_fail(GM_EUSAGE, "--panels exchange: not with the grid %lldx%lldx%lld: %s", (long long)plan->grid[0],
-                   (long long)plan->grid[1], (long long)plan->grid[2],
+    return gm_fail(GM_EUSAGE, "--panels exchange: impossible with the grid %lldx%lldx%lld: %s",
+                   (long long)plan->grid[0], (long long)plan->grid[1], (long long)plan->grid[2],
                    reason ? reason : "a rank has too little memory for the exchange");
 }
 

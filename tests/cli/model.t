@@ -87,7 +87,7 @@ def refusals():
     before = gm.state()
     cases = [("matmul small.h5 --model nodes=2 -o o.h5", 2, "--model describes a machine for --plan"), ("matmul small.h5 --plan --model nodes=x", 2, "'nodes=x', expected an integer"),
              ("matmul small.h5 --plan --model speed=3", 2, "'speed=3', expected KEY=VALUE"), ("matmul small.h5 --plan --model nodes=16384,gpus=2", 2, "expected at most 16384"),
-             ("matmul small.h5 --plan --model net=1G --device cpu", 2, "--model plans for GPUs"), ("matmul small.h5 --plan --model nodes=2 --grid 3x1x1", 2, "is for 3 ranks, there are 2"),
+             ("matmul small.h5 --plan --model net=1G --device cpu", 2, "--model plans for GPUs"), ("matmul small.h5 --plan --model nodes=2 --grid 3x1x1", 2, "needs 3 ranks, the run has 2"),
              ("matmul small.h5 --plan --model nodes=2 --precision int8", 2, "--precision int8"), ("gen matrices g.h5 --size 3 --model nodes=2", 2, "--model is not an option of gen"),
              ("matmul nofile.h5 --plan --model nodes=2", 3, "nofile.h5"), ("matmul small.h5 --plan --model memory=1K", 5, "--model memory=1.00 KiB is too little for matmul"),
              ("matmul small.h5 --plan --model memory=1K --host-memory 2K", 5, "--host-memory 2.00 KiB is too little for matmul"),
