@@ -46,9 +46,6 @@ void gm_exchange_begin(gm_exchange *exchange, const gm_exchange_region *send, co
 /* Drives the exchange on and does not wait. Returns 1 when nothing of it is under way any more. */
 int gm_exchange_advance(gm_exchange *exchange);
 
-/* The exchange under way fails here with this status, as if the rank had failed before it. */
-void gm_exchange_fail(gm_exchange *exchange, int status);
-
 /* Waits for the end of the exchange: what was received is in device memory, what was sent may be changed. Returns the
  * rank's status, or why it failed: GM_EPEER when a peer or another rank has failed, GM_ESTOPPED, GM_EDEVICE, GM_EMPI;
  * GM_EINTERNAL if the rank is its own peer. After a failure the contents of what was received are undefined. */

@@ -292,4 +292,12 @@ static int end(void *state)
     return n->status;
 }
 
-const gm_path gm_path_nccl = {"nccl", "NCCL", 0, open_all, close, begin, advance, fail, end};
+const gm_path gm_path_nccl = {.name = "nccl",
+                              .kernel = "NCCL",
+                              .is_through_host = 0,
+                              .open_all = open_all,
+                              .close = close,
+                              .begin = begin,
+                              .advance = advance,
+                              .fail = fail,
+                              .end = end};

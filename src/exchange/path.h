@@ -28,7 +28,8 @@ typedef struct gm_exchange_setup {
 
 enum { GM_PATH_VERSION = 32 };
 
-/* The functions are those of exchange.h, of which `state` is the part of the path. */
+/* The functions are those of exchange.h, of which `state` is the part of the path. fail: the exchange under way fails
+ * here with this status, as if the rank had failed before it. */
 typedef struct gm_path {
     const char *name, *kernel; /* as options and reports have it; what carries the bytes */
     int is_through_host;       /* each byte crosses the bus to the host, whose limit counts */

@@ -127,7 +127,7 @@ static int start_copy(const gm_staged *s, const lane *l, int64_t i)
     return status ? status : s->ops->event_record(l->copied[i % SLOTS], l->queue);
 }
 
-/* After a failure nobody needs the copies; gm_staged_end() waits for those that were begun. */
+/* After a failure nobody needs the copies; end() waits for those that were begun. */
 static int test_copy(const gm_staged *s, const lane *l, int64_t i, int *done)
 {
     *done = 1;
@@ -195,17 +195,19 @@ static void begin_lane(gm_staged *s, lane *l, const gm_exchange_region *region, 
         note(s, s->ops->event_wait(l->queue, after));
 }
 
-void gm_staged_begin(gm_staged *s, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
-                     int status)
+static void begin(void *state, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
+                  int status)
 {
+    gm_staged *s = state;
     s->status = GM_OK;
     note(s, status);
     begin_lane(s, &s->lanes[SEND], send, after);
     begin_lane(s, &s->lanes[RECEIVE], receive, after);
 }
 
-int gm_staged_advance(gm_staged *s)
+static int advance(void *state)
 {
+    gm_staged *s = state;
     int done = 1;
     if (!s->status)
         note(s, gm_stop_status());
@@ -216,14 +218,16 @@ int gm_staged_advance(gm_staged *s)
     return done;
 }
 
-void gm_staged_fail(gm_staged *s, int status)
+static void fail(void *state, int status)
 {
+    gm_staged *s = state;
     note(s, status);
 }
 
-int gm_staged_end(gm_staged *s)
+static int end(void *state)
 {
-    while (!gm_staged_advance(s))
+    gm_staged *s = state;
+    while (!advance(s))
         ;
     for (int d = 0; d < DIRECTIONS && s->status; d++)
         if (s->lanes[d].queue)
@@ -234,8 +238,8 @@ int gm_staged_end(gm_staged *s)
 int gm_staged_exchange(gm_staged *s, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
                        int status)
 {
-    gm_staged_begin(s, send, receive, after, status);
-    return gm_staged_end(s);
+    begin(s, send, receive, after, status);
+    return end(s);
 }
 
 /* --- The path --- */
@@ -254,26 +258,12 @@ static void close_path(void *state)
     gm_staged_close(state);
 }
 
-static void begin_path(void *state, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
-                       int status)
-{
-    gm_staged_begin(state, send, receive, after, status);
-}
-
-static int advance_path(void *state)
-{
-    return gm_staged_advance(state);
-}
-
-static void fail_path(void *state, int status)
-{
-    gm_staged_fail(state, status);
-}
-
-static int end_path(void *state)
-{
-    return gm_staged_end(state);
-}
-
-const gm_path gm_path_staged = {"staged",   "MPI",        1,         open_path_all, close_path,
-                                begin_path, advance_path, fail_path, end_path};
+const gm_path gm_path_staged = {.name = "staged",
+                                .kernel = "MPI",
+                                .is_through_host = 1,
+                                .open_all = open_path_all,
+                                .close = close_path,
+                                .begin = begin,
+                                .advance = advance,
+                                .fail = fail,
+                                .end = end};

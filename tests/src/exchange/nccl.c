@@ -218,7 +218,7 @@ static void test_absence(void)
     gm_error_clear();
 }
 
-/* Rank 1 fails of itself in the middle (gm_exchange_fail()). */
+/* Rank 1 fails of itself in the middle. */
 static void test_fail(void)
 {
     way w = open_nccl_all("fail");
