@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "base/stop.h"
 #include "io/h5.h"
 #include "io/worker_window.h"

@@ -1,7 +1,5 @@
 /* The processor as a device: device memory is host memory, and a queue does its work at once. */
 #include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include "mpi/allowance.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

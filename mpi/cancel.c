@@ -7,7 +7,6 @@
 #include "mpi/wait.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { TAG_CANCEL = 1 };
 

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
-#include "kernels/element.h"
 #include "kernels/host.h"
 #include "src/map.h"
 #include "src/operation.h"

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/size.h"
 #include "kernels/kernels.h"
 #include "mpi/launcher.h"
 #include "src/budget.h"

@@ -8,7 +8,6 @@
 #include "src/map.h"
 #include "src/result.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

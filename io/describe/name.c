@@ -1,7 +1,6 @@
 /* name.c - splits "file.h5:/group/name[100:200]". */
 #include "io/describe/describe.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,12 +1,10 @@
 /* source_call.c - from the name of a source to what it is. */
 #include "io/describe/source_call.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/status.h"
 #include "io/describe/external.h"
 #include "io/describe/select.h"

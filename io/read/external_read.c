@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/file/path.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "io/describe/external.h"
 #include "io/h5.h"

@@ -2,7 +2,6 @@
 #include "io/read/foreign.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/range.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "io/box.h"
 #include "io/read/chunk_read.h"

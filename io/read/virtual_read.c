@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/status.h"
 #include "base/stop.h"
 #include "io/describe/sources_describe.h"

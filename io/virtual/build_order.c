@@ -1,6 +1,5 @@
 /* build_order.c - the order in which the patches of a virtual source are searched, and whether they cover it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "base/status.h"

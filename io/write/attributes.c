@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/status.h"
 #include "base/text/escape.h"
 #include "io/bytes.h"

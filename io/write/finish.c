@@ -10,7 +10,6 @@
 #include "base/file/flush.h"
 #include "base/file/folder.h"
 #include "base/file/new_file.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "base/stop.h"
 #include "io/bytes.h"

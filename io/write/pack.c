@@ -23,7 +23,6 @@
 #include "base/stop.h"
 #include "io/bytes.h"
 #include "io/parallel_for.h"
-#include "io/write/record.h"
 
 /* A chunk in a spool. */
 typedef struct entry {

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "io/write/benchmark.h"
 
 enum { BLOCK = 1 << 19, BLOCKS = 32, ROUNDS = 2, THREADS_MAX = 16 };

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "kernels/host.h"
 #include "kernels/move/calls.h"
 
 enum { SEGMENT = 1 << 16 /* bytes of a row, or elements, that one thread takes at a time */ };

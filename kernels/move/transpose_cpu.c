@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "kernels/host.h"
 #include "kernels/move/calls.h"
 
 enum {

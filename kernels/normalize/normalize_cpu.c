@@ -1,6 +1,5 @@
 /* normalize on the processor: a segment at a time, each rule of kernels/normalize/normalize.h in a loop of its own,
  * which vectorizes. */
-#include <string.h>
 
 #include "base/size.h"
 #include "kernels/host.h"

@@ -1,5 +1,4 @@
 /* Columns on the processor: batches of up to ABREAST columns by the rows of a leaf, read row by row. */
-#include <string.h>
 
 #include "base/size.h"
 #include "kernels/reduce/reduce_cpu.h"

@@ -6,7 +6,6 @@
  *   option     NAME  LETTER or -  METAVAR or - (a flag)  KIND  OPERATIONS (words, in commas)  HELP
  *
  * It is compiled from the same tables as the program (src/operations.def, src/options.def, src/bench/benches.def). */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "src/options.h"

@@ -1,11 +1,8 @@
 /* Data of bench: random, as a GPU that multiplies zeros draws less power and runs faster. */
-#include "base/memory.h"
 #include "base/size.h"
-#include "base/stop.h"
 #include "kernels/host.h"
 #include "src/bench/bench.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

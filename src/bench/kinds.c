@@ -1,5 +1,4 @@
 /* Kinds of random matrices: what data do to the errors of a product depends on their signs and their range. */
-#include "base/size.h"
 #include "kernels/host.h"
 #include "src/bench/bench.h"
 

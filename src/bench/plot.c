@@ -1,5 +1,4 @@
 /* Pictures of results: gnuplot runs a script (picture/) and writes SVG. */
-#include "base/log.h"
 #include "src/bench/picture/picture.h"
 
 #include <errno.h>

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { WHOLE = 1024, PARTS = 64, FEW_PARTS = 8 }; /* of the sampled rows and columns */
 

@@ -5,7 +5,6 @@
 #include "kernels/kernels.h"
 #include "src/bench/ratios.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

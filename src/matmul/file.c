@@ -2,8 +2,6 @@
  * element in each row: it goes by ranges of elements. So do whole rows of a frame, and other parts of it by boxes. */
 #include "src/matmul/matmul.h"
 
-#include "base/size.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

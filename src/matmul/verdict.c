@@ -1,7 +1,6 @@
 /* The findings of the check: gathered, said, reported, and as attributes of the result. */
 #include "base/log.h"
 #include "src/matmul/op.h"
-#include "src/operation.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,6 @@
 /* flip - reverses a dataset along one axis: out[.., i, ..] = in[.., n - 1 - i, ..]. The elements are seen as
  * [outer][n][inner]; a piece is some outer indices with all their rows, or some rows of one of them, or a part of one
  * row, and comes from one range of the input, whose rows the device reverses. */
-#include "src/map.h"
 #include "src/operation.h"
 
 #include "base/size.h"

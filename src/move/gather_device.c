@@ -1,11 +1,7 @@
 /* The stages of a piece: of indices, of data that are held, of rows that are wanted, of results. */
-#include "base/memory.h"
 #include "base/size.h"
-#include "kernels/host.h"
 #include "kernels/move/calls.h"
 #include "src/move/gather.h"
-
-#include <string.h>
 
 static const gm_gather_plan *plan_of(const gm_run *run)
 {

@@ -2,8 +2,6 @@
 #include "base/size.h"
 #include "src/move/gather.h"
 
-#include <stddef.h>
-
 enum {
     USUAL_PIECE = 8 << 20, /* bytes: files and links reach their speed */
     SPARE_SLOTS = 2,       /* in addition to one for each thread */

@@ -2,8 +2,6 @@
 #include "base/stop.h"
 #include "src/move/gather.h"
 
-#include <string.h>
-
 enum {
     DIGIT = 11, /* bits that a pass sorts by */
     BUCKETS = 1 << DIGIT,

@@ -2,7 +2,6 @@
  * found. */
 #include "src/normalize/normalize.h"
 
-#include "base/size.h"
 #include "kernels/element.h"
 #include "kernels/normalize/normalize.h"
 

@@ -2,13 +2,11 @@
  * which the wanted ranks lie. A percentile is interpolated between two of them by NumPy's linear rule. */
 #include "src/normalize/normalize.h"
 
-#include "base/memory.h"
 #include "base/size.h"
 #include "kernels/normalize/normalize.h"
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { LOW, HIGH, ENDS, TARGETS = 2 * ENDS }; /* of each end the rank below and the rank above */
 

@@ -34,7 +34,6 @@ struct gm_reduce {
     int64_t begin, end;    /* this rank's units */
     int64_t at; /* the next piece: segment, leaf over all, outer index; columns: first column of the block, over all */
     /* nodes */
-    int64_t next_leaf; /* over all, to be folded */
     gm_total node, segment;
     gm_reduce_node *cut; /* [cut_most] */
     int64_t cut_count, cut_most;

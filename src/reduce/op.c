@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
 _Static_assert((int)GM_STATISTICS <= (int)GM_OUTPUT_DATASETS, "an output has a dataset for each statistic");
 

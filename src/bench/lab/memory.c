@@ -9,7 +9,6 @@
 #include "src/bench/lab/lab.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { UNIT = 1 << 20, CASES = 24, MOST_BLOCKS = 256, LINE = 128 /* bytes between places of a chain */ };
 enum { L1_WINDOW = 64 << 10, L2_WINDOW = 128 << 10, NEAR = 8 << 10 /* bytes of a chain in L1 */ };

@@ -3,7 +3,6 @@
  * sends. All ranks take part in each case (together.h), and the clock of rank 0 counts. Beside them the copies of the
  * same bytes from the device to pinned memory, which on a processor are memcpy. */
 #include "base/log.h"
-#include "base/random.h"
 #include "base/size.h"
 #include "src/bench/lab/host.h"
 #include "src/bench/machine/together.h"

@@ -2,7 +2,6 @@
  * of one rank. Strong: one product, whose rows are split among the ranks at borders of tiles; weak: each rank has as
  * many rows as one rank had. B is on every rank before. In memory: what files and the exchange cost is no part of it.
  */
-#include "base/log.h"
 #include "base/range.h"
 #include "base/size.h"
 #include "src/bench/operations/product.h"
@@ -10,7 +9,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { LEAST = 64 };
 static const int64_t usual_n[2] = {16384, 1024 /* on a processor, whose calls must end within a second */};

@@ -5,10 +5,7 @@
 #include "base/size.h"
 #include "base/tiling.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* --- Memory --- */
 

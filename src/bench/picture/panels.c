@@ -1,5 +1,4 @@
 /* The panels of a picture: the rows of each, and its kind. */
-#include "base/log.h"
 #include "src/bench/picture/picture.h"
 
 #include <stdlib.h>

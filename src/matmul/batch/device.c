@@ -1,8 +1,6 @@
 /* The stages of a group of frames. All device work is on the queue of the compute stage, each step in one call. */
 #include "src/matmul/batch/batch.h"
 
-#include "base/size.h"
-
 static const gm_device_ops *ops_of(const gm_batch *b)
 {
     return b->product.job->ops;

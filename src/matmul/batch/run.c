@@ -1,8 +1,6 @@
 /* A rank's frames: in groups, or each as a product of its own. */
 #include "src/matmul/batch/batch.h"
 
-#include "base/size.h"
-
 /* Frames that failed their check, each as a group of its own: an error of the device is rare. */
 static int repair_groups(gm_batch *b, gm_phase_times *times)
 {
