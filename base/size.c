@@ -15,14 +15,6 @@ int gm_mul(int64_t a, int64_t b, int64_t *out)
     return overflow;
 }
 
-int gm_add(int64_t a, int64_t b, int64_t *out)
-{
-    int overflow = __builtin_add_overflow(a, b, out);
-    if (overflow)
-        *out = INT64_MAX;
-    return overflow;
-}
-
 int64_t gm_mul_sat(int64_t a, int64_t b)
 {
     int64_t out;
@@ -33,8 +25,7 @@ int64_t gm_mul_sat(int64_t a, int64_t b)
 int64_t gm_add_sat(int64_t a, int64_t b)
 {
     int64_t out;
-    gm_add(a, b, &out);
-    return out;
+    return __builtin_add_overflow(a, b, &out) ? INT64_MAX : out;
 }
 
 /* The power of two of the unit after a number: "", "B", "M", "MB", "MiB" ...; -1 for anything else. */

@@ -9,10 +9,8 @@
 extern "C" {
 #endif
 
-/* *out = a * b, or a + b. Return 0, or 1 when the result does not fit (then *out is INT64_MAX). Operands are not
- * negative. */
+/* *out = a * b. Returns 0, or 1 when the result does not fit (then *out is INT64_MAX). Operands are not negative. */
 int gm_mul(int64_t a, int64_t b, int64_t *out);
-int gm_add(int64_t a, int64_t b, int64_t *out);
 
 /* a * b, or a + b, INT64_MAX standing for "does not fit": for sums of bytes that are compared with a cap. */
 int64_t gm_mul_sat(int64_t a, int64_t b);

@@ -97,7 +97,8 @@ hid_t gm_h5_type_swapped(gm_dtype type)
         copy, copy >= 0 && H5Tset_order(copy, H5Tget_order(copy) == H5T_ORDER_LE ? H5T_ORDER_BE : H5T_ORDER_LE) >= 0);
 }
 
-hid_t gm_h5_access(void)
+/* Access by the plain POSIX driver. Made at its first use, negative on failure. Not to be closed. */
+static hid_t plain_access(void)
 {
     if (access_list <= 0) {
         hid_t made = H5Pcreate(H5P_FILE_ACCESS);
@@ -142,5 +143,5 @@ int gm_h5_open(const char *file, hid_t *id)
 
 hid_t gm_h5_open_as(const char *file, unsigned flags)
 {
-    return gm_h5_access() < 0 ? H5I_INVALID_HID : H5Fopen(file, flags, gm_h5_access());
+    return plain_access() < 0 ? H5I_INVALID_HID : H5Fopen(file, flags, plain_access());
 }

@@ -32,15 +32,12 @@ hid_t gm_h5_type(gm_dtype type);
 /* A copy of it in the other order of bytes; the caller closes it. */
 hid_t gm_h5_type_swapped(gm_dtype type);
 
-/* Access by the plain POSIX driver, for any HDF5_DRIVER: of outputs. Made at its first use, negative on failure. Not to
- * be closed. */
-hid_t gm_h5_access(void);
-
 /* Opens a user's HDF5 file for reading, by the driver of input_vfd.h; in calls of the worker (worker.h) only.
  * GM_EINPUT: missing, not readable, not HDF5, damaged. */
 int gm_h5_open(const char *file, hid_t *id);
 
-/* Opens a file with gm_h5_access() and the flags of H5Fopen; negative on failure, without a message. */
+/* Opens a file by the plain POSIX driver, for any HDF5_DRIVER, with the flags of H5Fopen: outputs. Negative on failure,
+ * without a message. */
 hid_t gm_h5_open_as(const char *file, unsigned flags);
 
 #endif

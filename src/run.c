@@ -92,7 +92,8 @@ int gm_run_axis(const gm_dataset *d, const char *text, int *axis)
                    d->view_rank - 1);
 }
 
-void gm_run_reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budget *budget, int64_t *most,
+/* Host bytes that readers of the inputs take with the budget's threads (*most), and with one thread (*least). */
+static void reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budget *budget, int64_t *most,
                          int64_t *least)
 {
     *most = *least = 0;
@@ -105,7 +106,7 @@ void gm_run_reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budg
 gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *budget)
 {
     gm_ring_request request = {.piece = run->job->options->piece, .depth = run->job->options->depth};
-    gm_run_reader_bytes(run->input, run->shape.inputs, budget, &request.readers, &request.readers_least);
+    reader_bytes(run->input, run->shape.inputs, budget, &request.readers, &request.readers_least);
     return request;
 }
 

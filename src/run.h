@@ -83,10 +83,6 @@ int gm_run_axis(const gm_dataset *d, const char *text, int *axis);
 
 /* --- For plan: pure --- */
 
-/* Host bytes that readers of the inputs take with the budget's threads (*most), and with one thread (*least). */
-void gm_run_reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budget *budget, int64_t *most,
-                         int64_t *least);
-
 /* The request of a run to the ring: --piece, --depth and the readers of all inputs. The operation sets the rest. */
 gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *budget);
 

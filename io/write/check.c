@@ -67,16 +67,6 @@ static int check_room(const char *file, int64_t bytes)
     return GM_OK;
 }
 
-int gm_output_check(const char *file, int force, int64_t bytes, const gm_dataset *inputs, int count)
-{
-    int status = check_not_input(file, inputs, count);
-    if (!status)
-        status = gm_new_file_check(file, force, NULL);
-    if (!status)
-        gm_output_clean(file);
-    return status ? status : check_room(file, bytes);
-}
-
 /* --- Leftovers --- */
 
 int gm_output_remove_leftover(const gm_leftover *found)
@@ -122,7 +112,8 @@ static int remove_dead(void *context, const gm_leftover *found)
     return GM_OK;
 }
 
-void gm_output_clean(const char *file)
+/* Removes what ended runs of this host have left of an output, and says so. */
+static void clean(const char *file)
 {
     char folder[GM_PATH_MAX], size[GM_SIZE_TEXT];
     beside b = {0};
@@ -139,4 +130,16 @@ void gm_output_clean(const char *file)
                 "gpumem-run info --leftovers %s",
                 file, b.elsewhere.count, b.elsewhere.count > 1 ? "s" : "", b.elsewhere.count > 1 ? "s" : "",
                 gm_size_format(b.elsewhere.bytes, size), folder);
+}
+
+/* --- The check --- */
+
+int gm_output_check(const char *file, int force, int64_t bytes, const gm_dataset *inputs, int count)
+{
+    int status = check_not_input(file, inputs, count);
+    if (!status)
+        status = gm_new_file_check(file, force, NULL);
+    if (!status)
+        clean(file);
+    return status ? status : check_room(file, bytes);
 }

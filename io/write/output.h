@@ -88,9 +88,6 @@ int gm_output_check(const char *file, int force, int64_t bytes, const gm_dataset
 /* The files that inputs are read from. GM_EINPUT, GM_EDEVICE. */
 int gm_output_sources(const gm_dataset *inputs, int count, gm_file_list *list);
 
-/* Removes what ended runs of this host have left of an output, and says so. */
-void gm_output_clean(const char *file);
-
 /* Removes a leftover, whoever made it. Returns whether it is gone. */
 int gm_output_remove_leftover(const gm_leftover *found);
 

@@ -200,12 +200,9 @@ int gm_bench_gather_all(gm_bench *bench, gm_bench_row *row);
  * 1 GiB and 16 MiB. */
 int64_t gm_bench_wanted(const gm_bench *bench, int64_t usual);
 
-/* A size at which the speed of memory shows: 4 GiB on a GPU, cut down by gm_bench_wanted(), or less where two buffers
- * would not fit; unit times a power of two. */
-int64_t gm_bench_large(const gm_bench *bench, int64_t unit);
-
 /* Calls measure for each size: those of --shapes, which are rounded down to multiples of unit, else the given defaults,
- * else (NULL) gm_bench_large(). GM_EUSAGE if --shapes is no list of up to GM_BENCH_SIZES sizes of at least unit. */
+ * else (NULL) one at which the speed of memory shows. GM_EUSAGE if --shapes is no list of up to GM_BENCH_SIZES sizes of
+ * at least unit. */
 int gm_bench_each_size(gm_bench *bench, int64_t unit, const int64_t *defaults, int count,
                        int (*measure)(gm_bench *bench, int64_t bytes));
 

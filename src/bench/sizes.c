@@ -29,7 +29,9 @@ int64_t gm_bench_wanted(const gm_bench *bench, int64_t usual)
     return gm_min(usual, most);
 }
 
-int64_t gm_bench_large(const gm_bench *bench, int64_t unit)
+/* A size at which the speed of memory shows: 4 GiB on a GPU, cut down by gm_bench_wanted(), or less where two buffers
+ * would not fit; unit times a power of two. */
+static int64_t large_size(const gm_bench *bench, int64_t unit)
 {
     const int64_t wanted = gm_bench_wanted(bench, INT64_C(4) << 30);
     int64_t size = unit;
@@ -41,7 +43,7 @@ int64_t gm_bench_large(const gm_bench *bench, int64_t unit)
 int gm_bench_each_size(gm_bench *bench, int64_t unit, const int64_t *defaults, int count,
                        int (*measure)(gm_bench *bench, int64_t bytes))
 {
-    int64_t asked[GM_BENCH_SIZES], large = gm_bench_large(bench, unit);
+    int64_t asked[GM_BENCH_SIZES], large = large_size(bench, unit);
     const int64_t *sizes = defaults ? defaults : &large;
     int status = GM_OK;
     if (!defaults)

@@ -21,7 +21,8 @@
  * help. docs/accuracy.md derives it all. */
 static const double sigmas = 8;
 
-int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols)
+/* Doubles of a sum in a block of this shape. */
+static int64_t sum_length(gm_sum sum, int64_t rows, int64_t cols)
 {
     switch (sum) {
     case GM_SUM_AY:
@@ -47,7 +48,7 @@ int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols)
 {
     int64_t offset = 0;
     for (int s = 0; s < (int)sum; s++)
-        offset += gm_sum_length(s, rows, cols);
+        offset += sum_length(s, rows, cols);
     return offset;
 }
 

@@ -112,8 +112,7 @@ typedef enum gm_sum {
     GM_SUMS
 } gm_sum;
 
-/* Doubles of a sum in a block of this shape, and the doubles before it. */
-int64_t gm_sum_length(gm_sum sum, int64_t rows, int64_t cols);
+/* Doubles before a sum in a block of this shape. */
 int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols);
 
 /* How far a row or a column of a block is from what is expected, and may be, relative to the norms of its factors. */

@@ -151,9 +151,6 @@ const void *gm_normalize_elements(const gm_normalize *p, const gm_piece *piece, 
 /* Runs the pass. Not collective. */
 int gm_normalize_run(gm_normalize *p, gm_program *program, void *pass);
 
-/* The place of a kept piece on the device. */
-void *gm_normalize_kept(const gm_normalize *p, const gm_piece *piece);
-
 /* Do the elements of a piece follow each other in the stack? */
 int gm_normalize_is_range(const gm_normalize *p, const gm_piece *piece);
 

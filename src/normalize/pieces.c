@@ -23,6 +23,12 @@ static void place(const gm_normalize_plan *plan, int64_t step, gm_piece *piece)
                         .cols = gm_min(plan->piece_cols, plan->cols - col)};
 }
 
+/* The place of a kept piece on the device. */
+static void *kept_of(const gm_normalize *p, const gm_piece *piece)
+{
+    return (char *)p->kept + piece->step * p->plan.in_bytes;
+}
+
 /* Bytes of elements to read, and where they go. */
 static void set_read(const gm_normalize *p, int64_t bytes, gm_piece *piece)
 {
@@ -31,7 +37,7 @@ static void set_read(const gm_normalize *p, int64_t bytes, gm_piece *piece)
     piece->in = bytes;
     piece->in_from = is_range ? (piece->row * p->c->cols + piece->col) * size : piece->row * row;
     piece->in_unit = is_range ? p->plan.share * size : p->plan.share_rows * row;
-    piece->in_place = p->kept ? gm_normalize_kept(p, piece) : NULL;
+    piece->in_place = p->kept ? kept_of(p, piece) : NULL;
     piece->readers = gm_ring_readers(bytes, p->plan.readers, p->plan.readers);
 }
 
@@ -60,14 +66,9 @@ int gm_normalize_run(gm_normalize *p, gm_program *program, void *pass)
     return status;
 }
 
-void *gm_normalize_kept(const gm_normalize *p, const gm_piece *piece)
-{
-    return (char *)p->kept + piece->step * p->plan.in_bytes;
-}
-
 const void *gm_normalize_elements(const gm_normalize *p, const gm_piece *piece, const gm_slot_memory *slot)
 {
-    return p->kept ? gm_normalize_kept(p, piece) : slot->device;
+    return p->kept ? kept_of(p, piece) : slot->device;
 }
 
 int gm_normalize_is_range(const gm_normalize *p, const gm_piece *piece)

@@ -48,13 +48,6 @@ struct gm_reduce {
     int block_used;
 };
 
-/* Columns of the block that begins at p->at: it ends with the rank's share, with the outer index, or with the memory.
- */
-int64_t gm_reduce_block(const gm_reduce *p);
-
-/* Elements before a leaf, counted over all segments. */
-int64_t gm_reduce_leaf_start(const gm_reduce *p, int64_t leaf);
-
 /* Is the segment wholly this rank's? */
 int gm_reduce_is_own(const gm_reduce *p, int64_t segment);
 

@@ -1,7 +1,8 @@
 #include "base/size.h"
 #include "src/reduce/device.h"
 
-int64_t gm_reduce_leaf_start(const gm_reduce *p, int64_t leaf)
+/* Elements before a leaf, counted over all segments. */
+static int64_t leaf_start(const gm_reduce *p, int64_t leaf)
 {
     return leaf / p->leaves * p->r->n + leaf % p->leaves * p->leaf;
 }
@@ -44,7 +45,7 @@ static int next_leaves(gm_reduce *p, gm_piece *piece)
     int64_t count = gm_min(gm_min(p->plan->at_once - first % p->plan->at_once, p->leaves - first), end - p->at);
     if (count <= 0)
         return 0;
-    int64_t from = gm_reduce_leaf_start(p, p->at), to = gm_reduce_leaf_start(p, p->at + count);
+    int64_t from = leaf_start(p, p->at), to = leaf_start(p, p->at + count);
     *piece = (gm_piece){.kind = GM_REDUCE_ELEMENTS,
                         .row = segment,
                         .rows = 1,
@@ -57,7 +58,9 @@ static int next_leaves(gm_reduce *p, gm_piece *piece)
     return 1;
 }
 
-int64_t gm_reduce_block(const gm_reduce *p)
+/* Columns of the block that begins at p->at: it ends with the rank's share, with the outer index, or with the memory.
+ */
+static int64_t block_columns(const gm_reduce *p)
 {
     return gm_min(gm_min(p->plan->block, p->col1 - p->at), p->r->inner - p->at % p->r->inner);
 }
@@ -94,7 +97,7 @@ static void next_results(gm_reduce *p, int64_t block, gm_piece *piece)
 
 static int next_rectangle(gm_reduce *p, gm_piece *piece)
 {
-    int64_t block = gm_reduce_block(p);
+    int64_t block = block_columns(p);
     if (block <= 0)
         return 0;
     if (p->row >= p->row1) {

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *gm_row_name(int row)
+/* "start", "open", ..., "work" */
+static const char *row_name(int row)
 {
     static const char *const others[] = {"start", "sync", "work"};
     return row < GM_PHASES ? gm_phase_name((gm_phase)row) : others[row - GM_PHASES];
@@ -113,14 +114,14 @@ void gm_times_report(const gm_run_times *t, const gm_rank_record *all, int has_e
 {
     json_t *phases = json_object(), *work = spread_json(t, all, GM_ROW_WORK);
     for (int phase = 0; phase < GM_PHASES; phase++)
-        json_object_set_new(phases, gm_row_name(phase), spread_json(t, all, phase));
+        json_object_set_new(phases, row_name(phase), spread_json(t, all, phase));
     json_object_set_new(root, "phases", phases);
     json_object_set_new(work, "imbalance", json_real(t->imbalance));
     json_object_set_new(root, "work", work);
     if (has_ended_well)
         json_object_set_new(
             root, "limit",
-            json_pack("{s:s, s:f, s:i}", "phase", gm_row_name(t->limit), "seconds", t->limit_s, "rank", t->limit_rank));
+            json_pack("{s:s, s:f, s:i}", "phase", row_name(t->limit), "seconds", t->limit_s, "rank", t->limit_rank));
 }
 
 /* --- The table and the line --- */
@@ -133,7 +134,7 @@ static void say_row(const gm_run_times *t, int row)
         return;
     if (row != GM_ROW_START && row != GM_ROW_SYNC && t->wall > 0)
         snprintf(share, sizeof share, "%.1f", 100 * s->average / t->wall);
-    gm_detail("%-11s %9.3f %9.3f %9.3f %6d %7s", gm_row_name(row), s->least, s->average, s->most, s->rank, share);
+    gm_detail("%-11s %9.3f %9.3f %9.3f %6d %7s", row_name(row), s->least, s->average, s->most, s->rank, share);
 }
 
 static void say_table(const gm_run_times *t, const gm_rank_record *all)
@@ -153,7 +154,7 @@ static void append_seconds(const gm_run_times *t, int row, char *text, size_t ro
 {
     size_t used = strlen(text);
     if (t->limit != row && t->row[row].most > 0)
-        snprintf(text + used, room - used, "%s %s %.3f s", used ? "," : ";", gm_row_name(row), t->row[row].most);
+        snprintf(text + used, room - used, "%s %s %.3f s", used ? "," : ";", row_name(row), t->row[row].most);
 }
 
 void gm_times_say(const gm_run_times *t, const gm_rank_record *all)
@@ -173,6 +174,6 @@ void gm_times_say(const gm_run_times *t, const gm_rank_record *all)
     append_seconds(t, GM_ROW_START, beside, sizeof beside);
     append_seconds(t, GM_ROW_SYNC, beside, sizeof beside);
     gm_note("%s%s in %.3f s: %sB/s%s, limited by %s (%.3f s%s)%s", read, written, t->wall,
-            gm_si_format(t->wall > 0 ? bytes / t->wall : 0, number[3]), flop, gm_row_name(t->limit), t->limit_s, of,
+            gm_si_format(t->wall > 0 ? bytes / t->wall : 0, number[3]), flop, row_name(t->limit), t->limit_s, of,
             beside);
 }

@@ -35,9 +35,6 @@ typedef struct gm_run_times {
     double flop, bytes_read, bytes_written; /* of all ranks */
 } gm_run_times;
 
-/* "start", "open", ..., "work" */
-const char *gm_row_name(int row);
-
 void gm_times_find(const gm_rank_record *all, int ranks, double wall, gm_run_times *times);
 
 /* The entries "phases", "work" and, of a run that has ended well, "limit" of the report root. all: [times->ranks] */
