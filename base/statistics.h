@@ -236,8 +236,9 @@ gm_statistic gm_statistic_find(const char *name, size_t length);
 enum {
     GM_WANT_SUM = 1,
     GM_WANT_SQUARES = 2,
-    GM_WANT_SPREAD =
-        4,             /* floats: shift, dsum, dsumsq. Integers ignore it: their variance follows from sum and sumsq. */
+    /* floats: GM_REAL_SHIFT, GM_REAL_SHIFTED_SUM, GM_REAL_SHIFTED_SQUARES. Integers ignore it: their variance follows
+     * from sum and sumsq. */
+    GM_WANT_SPREAD = 4,
     GM_WANT_RANGE = 8, /* min, max */
     GM_WANT_ARG = 16   /* argmin, argmax, argnan; only with GM_WANT_RANGE */
 };

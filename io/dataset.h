@@ -44,7 +44,7 @@ typedef struct gm_dataset {
     int64_t offset;
 
     int external;          /* files of external storage */
-    int64_t sources_bytes; /* of what io/describe/sources.h knows of it; 0: nothing */
+    int64_t sources_bytes; /* of what io/virtual/sources.h knows of it; 0: nothing */
     uint64_t sources_hash;
     int64_t source_chunks, source_chunk_bytes; /* virtual: the most of one source that is read by chunks */
     int chunked_sources, filtered_sources;     /* how many there are */

@@ -23,8 +23,8 @@ int gm_identity_take(const char *path, gm_identity *identity);
 
 /* Is the open file, or the file at path, still the one described? On the host that described it: the same device,
  * inode, size and time of modification. On another one: the same size, and the same inode and time, or else (a copy on
- * a file system of its own) the same stamp; from then on that copy may not change. GM_EINPUT, "TITLE: has changed since
- * it was described (another file)". Thread-safe. */
+ * a file system of its own) the same stamp; from then on that copy may not change. GM_EINPUT, "TITLE: has changed
+ * during the run (another file)". Thread-safe. */
 int gm_identity_check_open(const gm_identity *described, int fd, const char *path, const char *title);
 int gm_identity_check(const gm_identity *described, const char *path, const char *title);
 

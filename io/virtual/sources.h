@@ -1,5 +1,6 @@
 /* sources.h - what a dataset is read from besides the file of its record: files of external storage; of a virtual
- * dataset, its sources and what lies where. Internal to io/, but for the last two functions.
+ * dataset, its sources and what lies where. Internal to io/, but for gm_sources_check(), gm_sources_export() and
+ * gm_sources_import().
  *
  * A record refers to a table of the process, which is the same bytes on every rank. Each dataset among the sources is
  * in it once, however many mappings lead to it. */

@@ -17,10 +17,10 @@ typedef struct gm_rates_sample {
 } gm_rates_sample;
 
 /* Replaces rates by what is measured: one rank of each host reads alone, then all ranks at the same time; then pairs of
- * ranks exchange device memory by the path that products take (src/exchange/staged.h), both ways, all pairs at the same
- * time. A rate that cannot be measured stays as it is, and is no failure: the run itself meets the cause. On a device
- * of its own a rate of reading counts only where it is lower, as the ring reads no faster than a loop of reads without
- * copies. The rates are the same on all ranks. GM_EMPI, GM_ESTOPPED. Collective. */
+ * ranks exchange device memory by the staged path (src/exchange/staged.h), which works everywhere, both ways, all pairs
+ * at the same time. A rate that cannot be measured stays as it is, and is no failure: the run itself meets the cause.
+ * On a device of its own a rate of reading counts only where it is lower, as the ring reads no faster than a loop of
+ * reads without copies. The rates are the same on all ranks. GM_EMPI, GM_ESTOPPED. Collective. */
 int gm_rates_measure_all(const gm_rates_sample *sample, gm_rates *rates);
 
 #endif

@@ -1,4 +1,4 @@
-/* kernels_each.h - for the tests of kernels: the same test on each kind of device there is, and memory to and fro.
+/* each.h - for the tests of kernels: the same test on each kind of device there is, and memory to and fro.
  *
  * GPUMEM_TEST_REQUIRE=cuda (or cpu) in the environment makes a missing device of that kind a failure; otherwise it is
  * skipped. GPUMEM_TEST_DEVICE=cuda (or cpu): that kind only. GPUMEM_TEST_EVERY=N: of the thousands of cases of a test

@@ -1,8 +1,8 @@
 /* lab.h - the laboratory: tests of one property of the hardware each, by cases that are held against each other.
  *
- *   lab.c        times the cases of a test, checks their results, adds their rows
- *   NAME.c       the test NAME: its cases, and how the results of each are checked
- *   *_ladder.c   the steps to a fast kernel, which the tests of operations run beside their own */
+ *   lab.c           times the cases of a test, checks their results, adds their rows
+ *   NAME.c          the test NAME: its cases, and how the results of each are checked
+ *   NAME_ladder.c   in ../operations/: the steps to a fast kernel, which tests of operations run beside their own */
 #ifndef GM_SRC_BENCH_LAB_LAB_H
 #define GM_SRC_BENCH_LAB_LAB_H
 

@@ -3,7 +3,7 @@
  * turn on the same buffer; the limit of a row is the plain read.
  *
  * Records of leaves from all over the buffer are compared with the processor's bit for bit, and the library's results
- * with the total of the records. Without --shapes the ladder of sums comes first (lab/reduce_ladder.c). */
+ * with the total of the records. Without --shapes the ladder of sums comes first (reduce_ladder.c). */
 #include "base/memory.h"
 #include "base/size.h"
 #include "kernels/host.h"

@@ -1,5 +1,5 @@
 /* bench transpose - two axes swapped, for elements of each size, beside a copy of as many bytes. Without --shapes
- * the ladder of transpositions comes first (lab/transpose_ladder.c). */
+ * the ladder of transpositions comes first (transpose_ladder.c). */
 #include "kernels/move/calls.h"
 #include "src/bench/lab/lab.h"
 #include "src/bench/operations/moves.h"
