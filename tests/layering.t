@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The rules of docs/design.md, held over the source tree: which room may include which, how large a file may be, that calls
-# between files form no circle.
+# The rules of docs/design.md, held over the source tree: which room may include which, how large a file may be, how
+# headers are guarded, that calls between files form no circle.
 use strict;
 use warnings;
 use File::Basename;
@@ -190,6 +190,10 @@ none("no line has more than $limit{columns} columns",
     map { my $file = $_; my $at = 0; map { $at++; length > $limit{columns} ? "$file:$at" : () } split /\n/, $text{$file} } @code);
 none("no macro has more than $limit{macro} lines",
     map { my $file = $_; map { "$file: $_->[0] has $_->[1]" } long_macros($text{$file}) } @code);
+# Headers of loops (*_loops.h) have no guard, as they are included once for each type.
+none("the guard of a header is its whole path",
+    map { my $guard = "GM_" . uc(s{[/.]}{_}gr); $text{$_} =~ /^#ifndef $guard\n#define $guard\n/m ? () : "$_: not $guard" }
+    grep { /\.h$/ && !/_loops\.h$/ } @sources);
 none("calls between source files form no circle", circles(@sources));
 
 print "1..$tests\n";

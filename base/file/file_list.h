@@ -1,7 +1,7 @@
 /* file_list.h - files by device and inode, as links lead to them as well: the inputs of a run and all that they are
  * read from, none of which a new file may replace. */
-#ifndef GM_BASE_FILE_LIST_H
-#define GM_BASE_FILE_LIST_H
+#ifndef GM_BASE_FILE_FILE_LIST_H
+#define GM_BASE_FILE_FILE_LIST_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* dtype.h - the numeric element types, by table (dtypes.def). */
-#ifndef GM_BASE_DTYPE_H
-#define GM_BASE_DTYPE_H
+#ifndef GM_BASE_TYPES_DTYPE_H
+#define GM_BASE_TYPES_DTYPE_H
 
 #include <stddef.h>
 #include <stdint.h>

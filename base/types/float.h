@@ -4,8 +4,8 @@
  * A format is given by its bytes and its digits (bits of significand, the leading one included): from the top a sign
  * bit, 8 bytes - digits bits of biased exponent, digits - 1 bits of fraction. Infinities, NaN and subnormals are coded
  * as in IEEE 754. */
-#ifndef GM_BASE_FLOAT_H
-#define GM_BASE_FLOAT_H
+#ifndef GM_BASE_TYPES_FLOAT_H
+#define GM_BASE_TYPES_FLOAT_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* kernel.h - the families of product kernels, by table (kernels.def). */
-#ifndef GM_BASE_KERNEL_H
-#define GM_BASE_KERNEL_H
+#ifndef GM_BASE_TYPES_KERNEL_H
+#define GM_BASE_TYPES_KERNEL_H
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
 /* precision.h - the precisions of a product, by table (precisions.def). */
-#ifndef GM_BASE_PRECISION_H
-#define GM_BASE_PRECISION_H
+#ifndef GM_BASE_TYPES_PRECISION_H
+#define GM_BASE_TYPES_PRECISION_H
 
 #include "base/types/dtype.h"
 

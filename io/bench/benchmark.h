@@ -3,8 +3,8 @@
  * A read benchmark reads a dataset in pieces, each into a buffer of the caller. H5Dread and the program's reader read
  * its elements; the raw strategies (pread, mmap and O_DIRECT) read the bytes of contiguous data, or all bytes of the
  * file of chunked data. */
-#ifndef GM_IO_BENCHMARK_H
-#define GM_IO_BENCHMARK_H
+#ifndef GM_IO_BENCH_BENCHMARK_H
+#define GM_IO_BENCH_BENCHMARK_H
 
 #include "io/dataset.h"
 #include "io/write/benchmark.h"

@@ -1,7 +1,7 @@
 /* describe.h - finding datasets: names on the command line to records. Called by one rank; nothing here is collective.
  * All errors are GM_EINPUT with file, dataset, what was expected and what was found. */
-#ifndef GM_IO_DESCRIBE_H
-#define GM_IO_DESCRIBE_H
+#ifndef GM_IO_DESCRIBE_DESCRIBE_H
+#define GM_IO_DESCRIBE_DESCRIBE_H
 
 #include "io/dataset.h"
 

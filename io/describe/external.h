@@ -1,6 +1,6 @@
 /* external.h - the files of a dataset's external storage. Internal to io/; the caller holds the lock of h5.h. */
-#ifndef GM_IO_EXTERNAL_H
-#define GM_IO_EXTERNAL_H
+#ifndef GM_IO_DESCRIBE_EXTERNAL_H
+#define GM_IO_DESCRIBE_EXTERNAL_H
 
 #include "io/h5.h"
 

@@ -1,7 +1,7 @@
 /* filters.h - the filters of a chunked dataset: known ones as a pipeline that io/read/decode.h undoes. Internal to io/;
  * the caller holds the lock of h5.h. */
-#ifndef GM_IO_FILTERS_H
-#define GM_IO_FILTERS_H
+#ifndef GM_IO_DESCRIBE_FILTERS_H
+#define GM_IO_DESCRIBE_FILTERS_H
 
 #include "io/dataset.h"
 #include "io/h5.h"

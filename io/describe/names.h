@@ -1,6 +1,6 @@
 /* names.h - the names of a file's datasets. Internal to io/; the caller holds the lock of h5.h. */
-#ifndef GM_IO_NAMES_H
-#define GM_IO_NAMES_H
+#ifndef GM_IO_DESCRIBE_NAMES_H
+#define GM_IO_DESCRIBE_NAMES_H
 
 #include "io/h5.h"
 

@@ -1,6 +1,6 @@
 /* reads.h - the files that a dataset is read from. */
-#ifndef GM_IO_READS_H
-#define GM_IO_READS_H
+#ifndef GM_IO_DESCRIBE_READS_H
+#define GM_IO_DESCRIBE_READS_H
 
 #include "base/file/file_list.h"
 

@@ -1,6 +1,6 @@
 /* select.h - "[100:200,:,::2]": which elements of a dataset. Internal to io/. */
-#ifndef GM_IO_SELECT_H
-#define GM_IO_SELECT_H
+#ifndef GM_IO_DESCRIBE_SELECT_H
+#define GM_IO_DESCRIBE_SELECT_H
 
 #include "io/dataset.h"
 

@@ -1,6 +1,6 @@
 /* source_call.h - describes the sources of a virtual dataset, some at a time, in the worker. Internal to io/. */
-#ifndef GM_IO_SOURCE_CALL_H
-#define GM_IO_SOURCE_CALL_H
+#ifndef GM_IO_DESCRIBE_SOURCE_CALL_H
+#define GM_IO_DESCRIBE_SOURCE_CALL_H
 
 #include "io/dataset.h"
 

@@ -1,6 +1,6 @@
 /* sources_describe.h - finds and describes the sources of a dataset (io/virtual/sources.h). Internal to io/. */
-#ifndef GM_IO_SOURCES_DESCRIBE_H
-#define GM_IO_SOURCES_DESCRIBE_H
+#ifndef GM_IO_DESCRIBE_SOURCES_DESCRIBE_H
+#define GM_IO_DESCRIBE_SOURCES_DESCRIBE_H
 
 #include "io/virtual/mappings.h"
 #include "io/virtual/sources.h"

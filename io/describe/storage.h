@@ -1,7 +1,7 @@
 /* storage.h - how a dataset is stored: layout, filters, and whether its bytes can be read without libhdf5. Internal to
  * io/; the caller holds the lock of h5.h. */
-#ifndef GM_IO_STORAGE_H
-#define GM_IO_STORAGE_H
+#ifndef GM_IO_DESCRIBE_STORAGE_H
+#define GM_IO_DESCRIBE_STORAGE_H
 
 #include "io/dataset.h"
 #include "io/h5.h"

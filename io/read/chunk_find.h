@@ -3,8 +3,8 @@
  * H5Dget_chunk_info() and H5Dget_chunk_info_by_coord() of 1.10.8 walk over all chunks at each call, and leave out a
  * user block. H5Dread_chunk() (since 1.10.3) looks up one chunk: the driver of input_vfd.h reads metadata as usual, and
  * notes address and size of a raw chunk instead of reading it. */
-#ifndef GM_IO_CHUNK_FIND_H
-#define GM_IO_CHUNK_FIND_H
+#ifndef GM_IO_READ_CHUNK_FIND_H
+#define GM_IO_READ_CHUNK_FIND_H
 
 #include "io/input_vfd.h"
 

@@ -1,7 +1,7 @@
 /* chunk_pool.h - buffers in which threads decode chunks, and a cache of the chunks decoded last. Internal to io/.
  * Thread-safe. */
-#ifndef GM_IO_CHUNK_POOL_H
-#define GM_IO_CHUNK_POOL_H
+#ifndef GM_IO_READ_CHUNK_POOL_H
+#define GM_IO_READ_CHUNK_POOL_H
 
 #include "io/read/decode.h"
 

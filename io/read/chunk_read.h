@@ -1,6 +1,6 @@
 /* chunk_read.h - reads boxes of a chunked dataset; the calling thread decodes. Internal to io/. */
-#ifndef GM_IO_CHUNK_READ_H
-#define GM_IO_CHUNK_READ_H
+#ifndef GM_IO_READ_CHUNK_READ_H
+#define GM_IO_READ_CHUNK_READ_H
 
 #include "io/box.h"
 

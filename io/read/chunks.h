@@ -1,6 +1,6 @@
 /* chunks.h - the table of a dataset's chunks: address and size of each in the file. Internal to io/. */
-#ifndef GM_IO_CHUNKS_H
-#define GM_IO_CHUNKS_H
+#ifndef GM_IO_READ_CHUNKS_H
+#define GM_IO_READ_CHUNKS_H
 
 #include "io/dataset.h"
 #include "io/read/decode.h"

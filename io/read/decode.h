@@ -1,6 +1,6 @@
 /* decode.h - decodes a stored chunk without libhdf5. Internal to io/. */
-#ifndef GM_IO_DECODE_H
-#define GM_IO_DECODE_H
+#ifndef GM_IO_READ_DECODE_H
+#define GM_IO_READ_DECODE_H
 
 #include "io/describe/filters.h"
 

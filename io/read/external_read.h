@@ -1,7 +1,7 @@
 /* external_read.h - elements of external storage, read without libhdf5: where a read is short, it takes zeros for the
  * rest. In the worker; internal to io/. */
-#ifndef GM_IO_EXTERNAL_READ_H
-#define GM_IO_EXTERNAL_READ_H
+#ifndef GM_IO_READ_EXTERNAL_READ_H
+#define GM_IO_READ_EXTERNAL_READ_H
 
 #include <hdf5.h>
 

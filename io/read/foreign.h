@@ -1,7 +1,7 @@
 /* foreign.h - reads regions of a dataset by H5Dread, in the worker (io/worker.h): for layouts, filters and types that
  * nothing else here reads. Internal to io/. */
-#ifndef GM_IO_FOREIGN_H
-#define GM_IO_FOREIGN_H
+#ifndef GM_IO_READ_FOREIGN_H
+#define GM_IO_READ_FOREIGN_H
 
 #include "io/box.h"
 

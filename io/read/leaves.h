@@ -1,7 +1,7 @@
 /* leaves.h - the sources of a virtual dataset that are open: those used last, within the limit on open files and the
  * memory planned. Internal to io/. Thread-safe. */
-#ifndef GM_IO_LEAVES_H
-#define GM_IO_LEAVES_H
+#ifndef GM_IO_READ_LEAVES_H
+#define GM_IO_READ_LEAVES_H
 
 #include "io/bytes.h"
 #include "io/read/plain.h"

@@ -1,7 +1,7 @@
 /* plain.h - reads regions of a dataset that is no virtual one: contiguous data by pread, chunks by chunk_read.h,
  * everything else by foreign.h. Internal to io/. */
-#ifndef GM_IO_PLAIN_H
-#define GM_IO_PLAIN_H
+#ifndef GM_IO_READ_PLAIN_H
+#define GM_IO_READ_PLAIN_H
 
 #include "io/box.h"
 

@@ -1,7 +1,7 @@
 /* reader.h - reads rectangles of a dataset's matrix (gm_dataset_matrix) from the file to memory.
  * Every rank opens its own; nothing here is collective. */
-#ifndef GM_IO_READER_H
-#define GM_IO_READER_H
+#ifndef GM_IO_READ_READER_H
+#define GM_IO_READ_READER_H
 
 #include "io/dataset.h"
 

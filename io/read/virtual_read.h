@@ -1,7 +1,7 @@
 /* virtual_read.h - reads regions of a virtual dataset from its sources. libhdf5 never reads one: where it cannot open a
  * source, it delivers fill values with success. Internal to io/. */
-#ifndef GM_IO_VIRTUAL_READ_H
-#define GM_IO_VIRTUAL_READ_H
+#ifndef GM_IO_READ_VIRTUAL_READ_H
+#define GM_IO_READ_VIRTUAL_READ_H
 
 #include "io/box.h"
 

@@ -1,6 +1,6 @@
 /* mappings.h - the mappings of a virtual dataset, as its file has them. Internal to io/. */
-#ifndef GM_IO_MAPPINGS_H
-#define GM_IO_MAPPINGS_H
+#ifndef GM_IO_VIRTUAL_MAPPINGS_H
+#define GM_IO_VIRTUAL_MAPPINGS_H
 
 #include "io/dataset.h"
 #include "io/virtual/selection.h"

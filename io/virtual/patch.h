@@ -3,8 +3,8 @@
  * A selection of HDF5 is elements in C order; the n-th one of the virtual dataset is the n-th one of the source. A
  * patch has one or more axes that both sides share: one step along an axis is a step along one dimension of each side.
  */
-#ifndef GM_IO_PATCH_H
-#define GM_IO_PATCH_H
+#ifndef GM_IO_VIRTUAL_PATCH_H
+#define GM_IO_VIRTUAL_PATCH_H
 
 #include "io/box.h"
 

@@ -4,8 +4,8 @@
  *   GM_SELECTION_SLAB, rank, then start, stride, count, block for each dimension (-1: unlimited)
  *   GM_SELECTION_RUNS, rank, runs, then for each of them the first index of each dimension, and the number of elements
  *                      along the last one; in the order of elements */
-#ifndef GM_IO_SELECTION_H
-#define GM_IO_SELECTION_H
+#ifndef GM_IO_VIRTUAL_SELECTION_H
+#define GM_IO_VIRTUAL_SELECTION_H
 
 #include "io/h5.h"
 #include "io/virtual/patch.h"

@@ -4,8 +4,8 @@
  *
  * A record refers to a table of the process, which is the same bytes on every rank. Each dataset among the sources is
  * in it once, however many mappings lead to it. */
-#ifndef GM_IO_SOURCES_H
-#define GM_IO_SOURCES_H
+#ifndef GM_IO_VIRTUAL_SOURCES_H
+#define GM_IO_VIRTUAL_SOURCES_H
 
 #include "io/dataset.h"
 #include "io/virtual/patch.h"

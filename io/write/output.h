@@ -14,8 +14,8 @@
  *
  * Nothing here is collective; the caller agrees on the status between the steps.
  * All errors are GM_EOUTPUT with the file's name, except those of arguments. */
-#ifndef GM_IO_OUTPUT_H
-#define GM_IO_OUTPUT_H
+#ifndef GM_IO_WRITE_OUTPUT_H
+#define GM_IO_WRITE_OUTPUT_H
 
 #include "base/file/file_list.h"
 #include "base/file/leftover.h"

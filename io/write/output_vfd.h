@@ -5,8 +5,8 @@
  * call, also one at the end of the program, crashes. This driver writes at once as long as that succeeds. From the
  * first error on the file is lost: what libhdf5 writes stays in memory, where it reads it again, so that H5Fclose
  * succeeds; the error, whose message was set when it occurred, comes from gm_output_vfd_close(). */
-#ifndef GM_IO_OUTPUT_VFD_H
-#define GM_IO_OUTPUT_VFD_H
+#ifndef GM_IO_WRITE_OUTPUT_VFD_H
+#define GM_IO_WRITE_OUTPUT_VFD_H
 
 #include "io/h5.h"
 

@@ -1,6 +1,6 @@
 /* pack.h - stores packed chunks from the ranks' spools in the output. Internal to io/. */
-#ifndef GM_IO_PACK_H
-#define GM_IO_PACK_H
+#ifndef GM_IO_WRITE_PACK_H
+#define GM_IO_WRITE_PACK_H
 
 #include "io/write/output.h"
 #include "io/write/output_vfd.h"

@@ -1,6 +1,6 @@
 /* parts.h - outputs in several files, the parts, under a virtual dataset. Internal to io/. */
-#ifndef GM_IO_PARTS_H
-#define GM_IO_PARTS_H
+#ifndef GM_IO_WRITE_PARTS_H
+#define GM_IO_WRITE_PARTS_H
 
 #include "io/h5.h"
 #include "io/write/output.h"

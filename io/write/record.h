@@ -1,6 +1,6 @@
 /* record.h - properties of an output record. Internal to io/. */
-#ifndef GM_IO_RECORD_H
-#define GM_IO_RECORD_H
+#ifndef GM_IO_WRITE_RECORD_H
+#define GM_IO_WRITE_RECORD_H
 
 #include "io/h5.h"
 #include "io/write/output.h"

@@ -1,6 +1,6 @@
 /* space.h - the space of an output: allocated before it is written, or while others write. Internal to io/. */
-#ifndef GM_IO_SPACE_H
-#define GM_IO_SPACE_H
+#ifndef GM_IO_WRITE_SPACE_H
+#define GM_IO_WRITE_SPACE_H
 
 #include <pthread.h>
 

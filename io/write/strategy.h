@@ -1,6 +1,6 @@
 /* strategy.h - the choice of a write strategy. Internal to io/. */
-#ifndef GM_IO_STRATEGY_H
-#define GM_IO_STRATEGY_H
+#ifndef GM_IO_WRITE_STRATEGY_H
+#define GM_IO_WRITE_STRATEGY_H
 
 #include "io/write/output.h"
 

@@ -13,8 +13,8 @@
  *
  * An element whose factor is NaN (marked) takes none of this: it is `marked`, or what gm_store_REAL_ID makes of NaN if
  * it is NaN itself. */
-#ifndef GM_KERNELS_NORMALIZE_H
-#define GM_KERNELS_NORMALIZE_H
+#ifndef GM_KERNELS_NORMALIZE_NORMALIZE_H
+#define GM_KERNELS_NORMALIZE_NORMALIZE_H
 
 #include "kernels/element.h"
 #include "kernels/normalize/calls.h"

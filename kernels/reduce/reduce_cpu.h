@@ -1,6 +1,6 @@
 /* reduce_cpu.h - internal to the reductions of the processor: shared by leaves of segments and of columns. */
-#ifndef GM_KERNELS_REDUCE_CPU_H
-#define GM_KERNELS_REDUCE_CPU_H
+#ifndef GM_KERNELS_REDUCE_REDUCE_CPU_H
+#define GM_KERNELS_REDUCE_REDUCE_CPU_H
 
 #include "kernels/element.h"
 #include "kernels/host.h"

@@ -1,8 +1,8 @@
 /* lane.h - internal to the ring: the way of one I/O thread to the device and back. It has pinned buffers, which it
  * takes in turn, and a queue. Data to the device are copied from one of them while it fills the next one; data from the
  * device are copied to the next one while it writes the one before. */
-#ifndef GM_SRC_LANE_H
-#define GM_SRC_LANE_H
+#ifndef GM_SRC_STREAM_LANE_H
+#define GM_SRC_STREAM_LANE_H
 
 #include "src/stream/ring_plan.h"
 #include "src/stream/slot.h"

@@ -1,6 +1,6 @@
 /* share.h - the part of a piece that one of several I/O threads reads. */
-#ifndef GM_SRC_SHARE_H
-#define GM_SRC_SHARE_H
+#ifndef GM_SRC_STREAM_SHARE_H
+#define GM_SRC_STREAM_SHARE_H
 
 #include "base/range.h"
 

@@ -1,6 +1,6 @@
 /* slot.h - internal to the ring: one slot, its memory and its events on the device. */
-#ifndef GM_SRC_SLOT_H
-#define GM_SRC_SLOT_H
+#ifndef GM_SRC_STREAM_SLOT_H
+#define GM_SRC_STREAM_SLOT_H
 
 #include "src/stream/share.h"
 #include "src/stream/stream.h"

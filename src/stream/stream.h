@@ -26,8 +26,8 @@
  *
  * After a failure nothing new is read, computed or written. Sends and receives still take place, without data, so that
  * no other rank waits for this one (mpi/exchange.h). */
-#ifndef GM_SRC_STREAM_H
-#define GM_SRC_STREAM_H
+#ifndef GM_SRC_STREAM_STREAM_H
+#define GM_SRC_STREAM_STREAM_H
 
 #include "base/device.h"
 #include "base/range.h"

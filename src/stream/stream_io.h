@@ -5,8 +5,8 @@
  * threads own, the amount of pending work, the first failure of the run.
  *
  * The main thread calls these functions; program.read and program.write run on the I/O threads. */
-#ifndef GM_SRC_STREAM_IO_H
-#define GM_SRC_STREAM_IO_H
+#ifndef GM_SRC_STREAM_STREAM_IO_H
+#define GM_SRC_STREAM_STREAM_IO_H
 
 #include "src/stream/slot.h"
 

@@ -1,6 +1,6 @@
 /* workers.h - the pool of I/O threads: a queue of jobs, which are started in order. */
-#ifndef GM_SRC_WORKERS_H
-#define GM_SRC_WORKERS_H
+#ifndef GM_SRC_STREAM_WORKERS_H
+#define GM_SRC_STREAM_WORKERS_H
 
 typedef struct gm_workers gm_workers;
 

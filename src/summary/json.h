@@ -1,6 +1,6 @@
 /* json.h - text as JSON, and the memory that JSON takes. */
-#ifndef GM_SRC_REPORT_JSON_H
-#define GM_SRC_REPORT_JSON_H
+#ifndef GM_SRC_SUMMARY_JSON_H
+#define GM_SRC_SUMMARY_JSON_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* libraries.h - the versions of the libraries that a rank runs with. Those of a GPU are in its description
  * (base/device.h), NCCL's in the choice of a path (src/exchange/exchange.h). */
-#ifndef GM_SRC_REPORT_LIBRARIES_H
-#define GM_SRC_REPORT_LIBRARIES_H
+#ifndef GM_SRC_SUMMARY_LIBRARIES_H
+#define GM_SRC_SUMMARY_LIBRARIES_H
 
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /* rank.h - what a report says of one rank. */
-#ifndef GM_SRC_REPORT_RANK_H
-#define GM_SRC_REPORT_RANK_H
+#ifndef GM_SRC_SUMMARY_RANK_H
+#define GM_SRC_SUMMARY_RANK_H
 
 #include "base/device.h"
 #include "mpi/bind.h"

@@ -1,6 +1,6 @@
 /* slurm.h - the batch job of a process, as Slurm tells it by the environment. */
-#ifndef GM_SRC_REPORT_SLURM_H
-#define GM_SRC_REPORT_SLURM_H
+#ifndef GM_SRC_SUMMARY_SLURM_H
+#define GM_SRC_SUMMARY_SLURM_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * overlap: the work may take longer than the run. The slowest rank is the one with the most work, the lowest of equal
  * ones. The limit of the run is the start if that took longer than the rest, otherwise the longest phase of the
  * slowest rank, sync and all phases counted. */
-#ifndef GM_SRC_REPORT_TIMES_H
-#define GM_SRC_REPORT_TIMES_H
+#ifndef GM_SRC_SUMMARY_TIMES_H
+#define GM_SRC_SUMMARY_TIMES_H
 
 #include "src/summary/rank.h"
 
