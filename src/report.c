@@ -18,7 +18,7 @@ json_t *gm_report_words(const gm_job *job)
 {
     json_t *words = json_array();
     for (int i = 0; i < job->argc; i++)
-        json_array_append_new(words, gm_report_text(job->argv[i]));
+        json_array_append_new(words, gm_json_text(job->argv[i]));
     return words;
 }
 
@@ -28,14 +28,14 @@ json_t *gm_report_dataset(const gm_dataset *d)
     for (int i = 0; i < d->view_rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)d->view[i]));
     json_int_t bytes = (json_int_t)(gm_dataset_elements(d) * (int64_t)gm_dtype_size(d->type));
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:I}", "file", gm_report_text(d->file), "dataset",
-                     gm_report_text(d->name), "selection", gm_report_text(d->selected), "type", gm_dtype_name(d->type),
-                     "shape", shape, "bytes", bytes);
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:I}", "file", gm_json_text(d->file), "dataset", gm_json_text(d->name),
+                     "selection", gm_json_text(d->selected), "type", gm_dtype_name(d->type), "shape", shape, "bytes",
+                     bytes);
 }
 
 static void add_option(void *context, const char *name, const char *value)
 {
-    json_object_set_new(context, name, gm_report_text(value));
+    json_object_set_new(context, name, gm_json_text(value));
 }
 
 json_t *gm_report_options(const gm_job *job)
@@ -63,7 +63,7 @@ static json_t *devices(const gm_rank_record *all, int size)
     json_t *list = json_array();
     for (int r = 0; r < size; r++)
         json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:o, s:s, s:s}", "rank", r, "host", all[r].host, "kind",
-                                              all[r].device.kind, "name", gm_report_text(all[r].device.name), "uuid",
+                                              all[r].device.kind, "name", gm_json_text(all[r].device.name), "uuid",
                                               all[r].device.uuid, "pci", all[r].device.pci));
     return list;
 }
@@ -80,7 +80,7 @@ static void set_exchange(json_t *root, const gm_exchange_choice *x)
     if (x->path[0])
         json_object_set_new(root, "exchange",
                             json_pack("{s:s, s:o, s:o}", "path", x->path, "reason",
-                                      x->reason[0] ? gm_report_text(x->reason) : json_null(), "nccl",
+                                      x->reason[0] ? gm_json_text(x->reason) : json_null(), "nccl",
                                       x->version[0] ? json_string(x->version) : json_null()));
 }
 
@@ -166,7 +166,7 @@ int gm_report_open_all(gm_job *job)
     const gm_options *o = job->options;
     gm_report *r = &job->report;
     int here = o->report && job->ranks->rank == 0, wanted[] = {o->report != NULL, !o->quiet};
-    gm_report_start();
+    gm_json_start();
     int status = gm_job_agree_all(job, here ? gm_text_open(&r->file, o->report, o->force, GM_REPORT_KIND) : GM_OK);
     if (!status)
         status = gm_job_agree_all(job, gm_broadcast_all(wanted, sizeof wanted));
@@ -186,7 +186,7 @@ static int write_file(gm_job *job, const gm_rank_record *all, const gm_run_times
     errno = ENOMEM;
     int failed = !root || json_dumpf(root, file->stream, JSON_INDENT(2)) || fputc('\n', file->stream) == EOF;
     json_decref(root);
-    int status = gm_report_memory();
+    int status = gm_json_memory();
     if (!status)
         return gm_text_publish(file, failed);
     gm_text_discard(file);

@@ -309,7 +309,7 @@ static int finish_file(gm_job *job, const gm_result *result, const gm_attribute 
     json_t *options = gm_report_options(job);
     char *options_text = options ? json_dumps(options, JSON_COMPACT) : NULL;
     char *command = gm_escape_words(job->argc, job->argv), *inputs = input_names(job);
-    int status = options_text && command && inputs ? gm_report_memory()
+    int status = options_text && command && inputs ? gm_json_memory()
                                                    : gm_fail(GM_EDEVICE, "no memory for the attributes of the output");
     gm_attribute all[OWN_ATTRIBUTES + GM_RESULT_ATTRIBUTES] = {
         {.name = "operation", .kind = GM_ATTRIBUTE_TEXT, .text = gm_operation_name(job->options->operation)},
@@ -342,13 +342,13 @@ static json_t *describe(const gm_output_record *record)
 {
     json_t *datasets = json_array(), *probed = json_object();
     for (int i = 0; i < record->datasets; i++)
-        json_array_append_new(datasets, gm_report_text(record->dataset[i].name));
+        json_array_append_new(datasets, gm_json_text(record->dataset[i].name));
     for (gm_write_strategy strategy = GM_WRITE_PLAIN; strategy < GM_WRITE_STRATEGIES; strategy++)
         if (record->rate[strategy] > 0)
             json_object_set_new(probed, gm_write_strategy_name(strategy), json_real(record->rate[strategy] / 1e9));
     if (record->parts_rate > 0)
         json_object_set_new(probed, "parts", json_real(record->parts_rate / 1e9));
-    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:o}", "file", gm_report_text(record->file), "datasets", datasets,
+    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:o}", "file", gm_json_text(record->file), "datasets", datasets,
                      "layout", record->parts ? "parts" : "single", "way",
                      gm_output_is_packed(record) ? "packed" : gm_write_strategy_name(record->strategy), "parts",
                      record->parts, "probed_gbs", probed);

@@ -163,7 +163,7 @@ static json_t *ratio_object(const gm_bench_ratio *r)
     const gm_bench_row *row = r->first;
     json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:s, s:i}", "test", row->test, "panel",
                                row->panel ? json_string(row->panel) : json_null(), "variant",
-                               gm_report_text(row->variant), "kernel", gm_report_text(row->kernel), "cache",
+                               gm_json_text(row->variant), "kernel", gm_json_text(row->kernel), "cache",
                                gm_bench_cache_name(row->cache), "shapes", r->shapes);
     if (object && r->shapes > 0)
         json_object_update_new(object, json_pack("{s:f, s:f, s:s, s:f, s:s}", "geometric_mean", r->mean, "worst",

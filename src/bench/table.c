@@ -129,7 +129,7 @@ static json_t *row_object(const gm_bench_row *r)
     return json_pack(
         "{s:s, s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:b, s:f, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "test", r->test, "variant", gm_report_text(r->variant), "kernel", gm_report_text(r->kernel), "shape", r->shape,
+        "test", r->test, "variant", gm_json_text(r->variant), "kernel", gm_json_text(r->kernel), "shape", r->shape,
         "cache", gm_bench_cache_name(r->cache), "median_s", t->median, "spread", t->spread, "repetitions",
         t->repetitions, "calls", t->calls, "held", t->held, "rate", gm_bench_in_unit(unit, now), "unit", unit->name,
         "limit", known(gm_bench_in_unit(unit, limit), limit > 0), "limit_by",
@@ -153,11 +153,11 @@ static json_t *ranks_object(const gm_bench_row *r)
 static json_t *device_object(const gm_device_info *d)
 {
     return json_pack("{s:s, s:o, s:s, s:s, s:I, s:i, s:i, s:I, s:I, s:i, s:I, s:f, s:f, s:f}", "kind", d->kind, "name",
-                     gm_report_text(d->name), "uuid", d->uuid, "pci", d->pci, "memory_total",
-                     (json_int_t)d->memory_total, "capability", d->capability, "multiprocessors", d->multiprocessors,
-                     "clock_hz", (json_int_t)d->clock_hz, "memory_clock_hz", (json_int_t)d->memory_clock_hz,
-                     "memory_bus_bits", d->memory_bus_bits, "l2_bytes", (json_int_t)d->l2_bytes, "memory_limit",
-                     d->memory_limit, "fp32_limit", d->fp32_limit, "fp64_limit", d->fp64_limit);
+                     gm_json_text(d->name), "uuid", d->uuid, "pci", d->pci, "memory_total", (json_int_t)d->memory_total,
+                     "capability", d->capability, "multiprocessors", d->multiprocessors, "clock_hz",
+                     (json_int_t)d->clock_hz, "memory_clock_hz", (json_int_t)d->memory_clock_hz, "memory_bus_bits",
+                     d->memory_bus_bits, "l2_bytes", (json_int_t)d->l2_bytes, "memory_limit", d->memory_limit,
+                     "fp32_limit", d->fp32_limit, "fp64_limit", d->fp64_limit);
 }
 
 static json_t *compose(const gm_bench *bench)
@@ -185,7 +185,7 @@ static json_t *compose(const gm_bench *bench)
     return json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "schema", "gpumem.bench/1", "date",
                      date, "version", PACKAGE_VERSION, "command", gm_report_words(bench->job), "host",
                      bench->job->ranks->host, "threads", bench->job->threads, "cuda", gm_cuda_version(cuda), "blas",
-                     gm_report_text(gm_blas_version(blas)), "device", device_object(&bench->job->info), "rows", rows,
+                     gm_json_text(gm_blas_version(blas)), "device", device_object(&bench->job->info), "rows", rows,
                      "ratios", gm_ratios_json(bench));
 }
 

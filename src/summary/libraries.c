@@ -31,6 +31,6 @@ json_t *gm_versions_json(const gm_versions *versions)
 {
     json_t *object = json_object();
     for (int i = 0; i < GM_LIBRARIES; i++)
-        json_object_set_new(object, gm_libraries[i].key, gm_report_text(versions->text[i]));
+        json_object_set_new(object, gm_libraries[i].key, gm_json_text(versions->text[i]));
     return object;
 }

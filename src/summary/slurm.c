@@ -38,6 +38,6 @@ json_t *gm_slurm_json(const gm_slurm *slurm)
         if (slurm->number[i] >= 0)
             json_object_set_new(object, numbers[i].key, json_integer((json_int_t)slurm->number[i]));
     if (slurm->node[0])
-        json_object_set_new(object, "node", gm_report_text(slurm->node));
+        json_object_set_new(object, "node", gm_json_text(slurm->node));
     return object;
 }

@@ -93,7 +93,7 @@ static int by_size(const void *a, const void *b)
 
 static double median_of(const gm_rank_record *all, int ranks, int row)
 {
-    double *seconds = gm_report_allocate((size_t)ranks * sizeof *seconds);
+    double *seconds = gm_json_allocate((size_t)ranks * sizeof *seconds);
     for (int r = 0; seconds && r < ranks; r++)
         seconds[r] = seconds_of(&all[r], row);
     if (seconds)
