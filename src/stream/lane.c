@@ -29,10 +29,10 @@ void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane)
     *lane = (gm_lane){0};
 }
 
-int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_span *span)
+int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_lane_span *span)
 {
     const gm_device_ops *ops = setup->ops;
-    *span = (gm_span){.way = lane->buffer[at].way, .begin = lane->buffer[at].begin - origin->time};
+    *span = (gm_lane_span){.way = lane->buffer[at].way, .begin = lane->buffer[at].begin - origin->time};
     if (!lane->buffer[at].is_copied)
         return GM_OK;
     lane->buffer[at].is_copied = 0;
@@ -40,10 +40,11 @@ int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm
     return status ? status : ops->event_seconds(origin->event, lane->buffer[at].end, &span->end);
 }
 
-int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer, gm_span *span)
+int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer,
+                 gm_lane_span *span)
 {
     int status = GM_OK;
-    *span = (gm_span){0};
+    *span = (gm_lane_span){0};
     *buffer = lane->memory + lane->next * setup->buffer;
     if (!lane->attached) {
         status = setup->ops->attach(setup->device);

@@ -18,10 +18,10 @@ typedef struct gm_origin {
 /* The time of a copy, or of a part of its wait for copies of other lanes: seconds after the origin. It begins when the
  * copy is given to the device: the link is at work from then on, for this lane or for another one. An event before
  * each copy would tell more, and cost as much as a small copy. */
-typedef struct gm_span {
+typedef struct gm_lane_span {
     gm_lane_way way;
     double begin, end;
-} gm_span;
+} gm_lane_span;
 
 typedef struct gm_lane {
     char *memory; /* [GM_RING_BUFFERS][setup->buffer]: pinned by its thread, before the first copy */
@@ -43,10 +43,11 @@ void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane);
 
 /* Waits until the next buffer may be used. *span: of the copy that it held, empty if it held none. On the lane's
  * thread. GM_EDEVICE. */
-int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer, gm_span *span);
+int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer,
+                 gm_lane_span *span);
 
 /* Waits for the copy of a buffer, if one has begun. *span as above. While the lane's thread does not use it. */
-int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_span *span);
+int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_lane_span *span);
 
 /* Begins to copy bytes [begin, end) of what the slot's piece reads from the buffer that was taken, or of what it writes
  * to that buffer. The next buffer is another one then. On the lane's thread. */

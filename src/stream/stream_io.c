@@ -51,7 +51,7 @@ static void busy(busy_clock *clock, int step)
 
 /* Takes the spans of all lanes about in the order of time. On the main thread while the I/O threads own no slot; or
  * under the lock. */
-static void add_span(gm_stream_io *io, gm_span span)
+static void add_span(gm_stream_io *io, gm_lane_span span)
 {
     covered *c = &io->copying[span.way];
     if (span.end > c->until) {
@@ -102,7 +102,7 @@ static int64_t step_of(const gm_stream_io *io, int64_t unit)
     return unit > 0 && unit <= buffer ? buffer / unit * unit : buffer;
 }
 
-static void take_span(gm_stream_io *io, gm_span span)
+static void take_span(gm_stream_io *io, gm_lane_span span)
 {
     pthread_mutex_lock(&io->lock);
     add_span(io, span);
@@ -118,7 +118,7 @@ static int read_by_lane(gm_stream_io *io, int thread, const gm_slot *slot, gm_ra
     int status = GM_OK, failed = 0;
     for (int64_t at = part.begin; at < part.end && !status && !failed; at = end) {
         void *buffer;
-        gm_span span;
+        gm_lane_span span;
         end = gm_min(at + step, part.end);
         status = gm_lane_take(io->setup, lane, &io->origin, &buffer, &span);
         if (!status && !mark(io, &io->reading, 1))
@@ -174,7 +174,7 @@ typedef struct step {
 /* Begins to copy the part of a step from the device. */
 static int fetch(gm_stream_io *io, gm_lane *lane, const gm_slot *slot, step *s)
 {
-    gm_span span;
+    gm_lane_span span;
     s->at = lane->next;
     int status = gm_lane_take(io->setup, lane, &io->origin, &s->buffer, &span);
     take_span(io, span);
@@ -190,7 +190,7 @@ static int write_by_lane(gm_stream_io *io, int thread, const gm_slot *slot)
     step now = {.part = {0, gm_min(most, out)}}, ahead = now;
     int failed = mark(io, &io->writing, 0), status = failed ? GM_OK : fetch(io, lane, slot, &now);
     for (; !status && !failed && now.part.begin < out; now = ahead) {
-        gm_span span;
+        gm_lane_span span;
         ahead.part = (gm_range){now.part.end, gm_min(now.part.end + most, out)};
         if (ahead.part.begin < out)
             status = fetch(io, lane, slot, &ahead);
@@ -331,7 +331,7 @@ int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
 {
     int status = GM_OK;
     for (int i = 0; io->lanes && i < io->setup->threads * GM_RING_BUFFERS && !status; i++) {
-        gm_span span;
+        gm_lane_span span;
         status = gm_lane_settle(io->setup, &io->lanes[i / GM_RING_BUFFERS], i % GM_RING_BUFFERS, &io->origin, &span);
         add_span(io, span);
     }

@@ -6,7 +6,7 @@
 
 enum { BAR = 15, LEGEND = 18, MARGIN = 16, MOST_LABEL = 460, VALUE = 80 };
 
-static int label_width(const gm_panel *panel)
+static int label_width(const gm_picture_panel *panel)
 {
     char text[GM_PICTURE_TEXT];
     size_t longest = 0;
@@ -17,7 +17,7 @@ static int label_width(const gm_panel *panel)
     return (int)gm_min((int64_t)longest * GM_PICTURE_LETTER, MOST_LABEL) + MARGIN;
 }
 
-void gm_bars_measure(const gm_picture *picture, gm_panel *panel)
+void gm_bars_measure(const gm_picture *picture, gm_picture_panel *panel)
 {
     (void)picture;
     panel->width = GM_PICTURE_WIDTH;
@@ -30,7 +30,7 @@ static void put_value(FILE *script, const gm_bench_row *row, double rate)
 }
 
 /* Row, rate, limit, old figure, the rates of the slowest and the fastest rank, label, value. */
-static void put_data(FILE *script, const gm_panel *panel)
+static void put_data(FILE *script, const gm_picture_panel *panel)
 {
     char text[GM_PICTURE_TEXT];
     fprintf(script, "$rows << END\n");
@@ -50,7 +50,7 @@ static void put_data(FILE *script, const gm_panel *panel)
     fprintf(script, "END\n");
 }
 
-void gm_bars_write(FILE *script, const gm_picture *picture, const gm_panel *panel)
+void gm_bars_write(FILE *script, const gm_picture *picture, const gm_picture_panel *panel)
 {
     int limits = 0, old = 0, ranks = 0;
     for (int i = 0; i < panel->count; i++) {

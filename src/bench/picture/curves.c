@@ -10,7 +10,7 @@ enum { HEIGHT = 260, LEFT = 72, LEGEND = 270, LINE = 16, MOST_TICKS = 9 };
 static const double wide = 8; /* a wider span needs a logarithmic axis */
 static const double same = 0.1;
 
-static int begins_series(const gm_panel *panel, int at)
+static int begins_series(const gm_picture_panel *panel, int at)
 {
     for (int i = 0; i < at; i++)
         if (gm_picture_are_of_series(panel->rows[i], panel->rows[at]))
@@ -26,7 +26,7 @@ static int are_near(const gm_bench_row *a, const gm_bench_row *b)
 
 /* Is the limit of the series of row `at` in the picture without being drawn for it: as a curve of its own, or as the
  * limit of an earlier series? */
-static int is_limit_drawn(const gm_panel *panel, int at)
+static int is_limit_drawn(const gm_picture_panel *panel, int at)
 {
     const gm_bench_row *first = panel->rows[at];
     for (int i = 0; i < panel->count; i++)
@@ -46,7 +46,7 @@ static int is_limit_drawn(const gm_panel *panel, int at)
     return 0;
 }
 
-void gm_curves_measure(const gm_picture *picture, gm_panel *panel)
+void gm_curves_measure(const gm_picture *picture, gm_picture_panel *panel)
 {
     int lines = 0;
     (void)picture;
@@ -57,7 +57,7 @@ void gm_curves_measure(const gm_picture *picture, gm_panel *panel)
     panel->height = GM_PICTURE_ABOVE + GM_PICTURE_BELOW + (int)gm_max(HEIGHT, LINE * lines);
 }
 
-static void span_of(const gm_panel *panel, double *low, double *high)
+static void span_of(const gm_picture_panel *panel, double *low, double *high)
 {
     *low = INFINITY;
     *high = 0;
@@ -83,7 +83,7 @@ static void put_ticks(FILE *script, const char *name, double low, double high)
 }
 
 /* The axis of the sweep. */
-static void put_sweep(FILE *script, const gm_panel *panel)
+static void put_sweep(FILE *script, const gm_picture_panel *panel)
 {
     const char *name = "";
     double low, high;
@@ -112,7 +112,7 @@ static void put_point(FILE *script, const gm_bench_row *row, double x)
 }
 
 /* x, rate, limit of the series of row `at`. */
-static void put_series(FILE *script, const gm_panel *panel, int at)
+static void put_series(FILE *script, const gm_picture_panel *panel, int at)
 {
     double low, high;
     span_of(panel, &low, &high);
@@ -128,7 +128,7 @@ static void put_series(FILE *script, const gm_panel *panel, int at)
     fprintf(script, "END\n");
 }
 
-static void put_curve(FILE *script, const gm_panel *panel, int at, int number)
+static void put_curve(FILE *script, const gm_picture_panel *panel, int at, int number)
 {
     static const int points[] = {7, 6, 5, 4, 9, 8, 11, 10, 13, 12, 1, 2}, dashes[] = {1, 2, 4, 5};
     char text[GM_PICTURE_TEXT], limit[GM_PICTURE_TEXT];
@@ -142,7 +142,7 @@ static void put_curve(FILE *script, const gm_panel *panel, int at, int number)
     gm_picture_quote(script, limit);
 }
 
-void gm_curves_write(FILE *script, const gm_picture *picture, const gm_panel *panel)
+void gm_curves_write(FILE *script, const gm_picture *picture, const gm_picture_panel *panel)
 {
     const char *comma = "plot ";
     gm_picture_frame(script, picture, panel, (int[]){LEFT, LEGEND, GM_PICTURE_ABOVE, GM_PICTURE_BELOW});

@@ -24,13 +24,13 @@ static double value_of(const gm_bench_row *row, map_axis axis)
     return axis == MAP_X ? row->x : row->y;
 }
 
-static const char *axis_name(const gm_panel *panel, map_axis axis)
+static const char *axis_name(const gm_picture_panel *panel, map_axis axis)
 {
     return axis == MAP_X ? panel->rows[0]->x_name : panel->rows[0]->y_name;
 }
 
 /* Is the row the first one with its value? */
-static int is_first(const gm_panel *panel, map_axis axis, int at)
+static int is_first(const gm_picture_panel *panel, map_axis axis, int at)
 {
     for (int i = 0; i < at; i++)
         if (value_of(panel->rows[i], axis) == value_of(panel->rows[at], axis))
@@ -39,7 +39,7 @@ static int is_first(const gm_panel *panel, map_axis axis, int at)
 }
 
 /* The number of values below this one: its place on the axis. */
-static int place_of(const gm_panel *panel, map_axis axis, double value)
+static int place_of(const gm_picture_panel *panel, map_axis axis, double value)
 {
     int place = 0;
     for (int i = 0; i < panel->count; i++)
@@ -48,7 +48,7 @@ static int place_of(const gm_panel *panel, map_axis axis, double value)
 }
 
 /* Pixels of the longest tick label. */
-static int tick_width(const gm_panel *panel, map_axis axis)
+static int tick_width(const gm_picture_panel *panel, map_axis axis)
 {
     char text[GM_PICTURE_TEXT];
     size_t longest = 0;
@@ -59,7 +59,7 @@ static int tick_width(const gm_panel *panel, map_axis axis)
     return (int)longest * GM_PICTURE_LETTER;
 }
 
-static int left_of(const gm_panel *panel)
+static int left_of(const gm_picture_panel *panel)
 {
     return MARGIN + tick_width(panel, MAP_Y);
 }
@@ -75,7 +75,7 @@ static double reference_of(const gm_bench_row *row, map_content content)
 }
 
 /* That which all rows have. */
-static map_content content_of(const gm_panel *panel)
+static map_content content_of(const gm_picture_panel *panel)
 {
     for (map_content content = MAP_OF_RIVAL; content < MAP_RATES; content++) {
         int with = 0;
@@ -88,7 +88,7 @@ static map_content content_of(const gm_panel *panel)
 }
 
 /* The name of the rival of all rows. */
-static const char *rival_of(const gm_panel *panel)
+static const char *rival_of(const gm_picture_panel *panel)
 {
     const char *name = panel->rows[0]->rival_name;
     for (int i = 0; i < panel->count && name; i++)
@@ -97,7 +97,7 @@ static const char *rival_of(const gm_panel *panel)
     return name ? name : "the fastest rival";
 }
 
-static int has_third(const gm_panel *panel)
+static int has_third(const gm_picture_panel *panel)
 {
     for (int i = 0; i < panel->count; i++)
         if (panel->rows[i]->z <= 0 || !panel->rows[i]->z_name)
@@ -106,7 +106,7 @@ static int has_third(const gm_panel *panel)
 }
 
 /* The lines below the titles: what the numbers are, and the axes that have no label. */
-static void words_of(const gm_panel *panel, int line, char text[GM_PICTURE_TEXT])
+static void words_of(const gm_picture_panel *panel, int line, char text[GM_PICTURE_TEXT])
 {
     const gm_bench_row *first = panel->rows[0];
     map_content content = content_of(panel);
@@ -120,17 +120,17 @@ static void words_of(const gm_panel *panel, int line, char text[GM_PICTURE_TEXT]
                  content == MAP_OF_LIMIT ? first->measured > 0 ? first->measured_of : "computed limit" : "");
 }
 
-static int cell_height(const gm_panel *panel)
+static int cell_height(const gm_picture_panel *panel)
 {
     return CELL_HEIGHT + (has_third(panel) ? THIRD_HEIGHT : 0);
 }
 
-static int cells_width(const gm_panel *panel)
+static int cells_width(const gm_picture_panel *panel)
 {
     return place_of(panel, MAP_X, INFINITY) * (int)gm_max(CELL_WIDTH, tick_width(panel, MAP_X));
 }
 
-void gm_maps_measure(const gm_picture *picture, gm_panel *panel)
+void gm_maps_measure(const gm_picture *picture, gm_picture_panel *panel)
 {
     char titles[GM_PICTURE_TITLES][GM_PICTURE_TEXT], text[GM_PICTURE_TEXT];
     int width = left_of(panel) + cells_width(panel);
@@ -145,7 +145,7 @@ void gm_maps_measure(const gm_picture *picture, gm_panel *panel)
     panel->height = GM_PICTURE_ABOVE + WORDS + place_of(panel, MAP_Y, INFINITY) * cell_height(panel) + GM_PICTURE_BELOW;
 }
 
-static void put_axis(FILE *script, const gm_panel *panel, map_axis axis)
+static void put_axis(FILE *script, const gm_picture_panel *panel, map_axis axis)
 {
     char text[GM_PICTURE_TEXT], letter = axis == MAP_X ? 'x' : 'y';
     const char *name = axis_name(panel, axis), *comma = "";
@@ -171,7 +171,8 @@ static int shade_of(double ratio, map_content content)
 }
 
 /* Places, number, shade, the colour of the numbers, and the third coordinate. */
-static void put_cell(FILE *script, const gm_panel *panel, const gm_bench_row *row, double ratio, map_content content)
+static void put_cell(FILE *script, const gm_picture_panel *panel, const gm_bench_row *row, double ratio,
+                     map_content content)
 {
     char text[GM_PICTURE_TEXT], third[GM_PICTURE_TEXT] = "";
     int shade = shade_of(ratio, content);
@@ -185,7 +186,7 @@ static void put_cell(FILE *script, const gm_panel *panel, const gm_bench_row *ro
             shade * 0x10101, shade < 140 ? 0xffffff : 0, third);
 }
 
-void gm_maps_write(FILE *script, const gm_picture *picture, const gm_panel *panel)
+void gm_maps_write(FILE *script, const gm_picture *picture, const gm_picture_panel *panel)
 {
     map_content content = content_of(panel);
     char text[GM_PICTURE_TEXT];

@@ -70,7 +70,7 @@ static int panel_of(const gm_bench_row *rows, const int *belongs, int at, int co
 }
 
 /* Curves are drawn where a series has enough points. */
-static gm_panel_kind kind_of(const gm_panel *panel)
+static gm_panel_kind kind_of(const gm_picture_panel *panel)
 {
     if (is_cell(panel->rows[0]))
         return GM_PANEL_MAP;
@@ -105,7 +105,7 @@ int gm_picture_open(const gm_bench *bench, gm_picture *picture)
     }
     const gm_bench_row **next = picture->rows;
     for (int p = 0; p < picture->count; p++) {
-        gm_panel *panel = &picture->panels[p];
+        gm_picture_panel *panel = &picture->panels[p];
         panel->rows = next;
         for (int i = 0; i < bench->row_count; i++)
             if (belongs[i] == p)
@@ -124,7 +124,7 @@ void gm_picture_close(gm_picture *picture)
     *picture = (gm_picture){0};
 }
 
-int gm_panel_has_one_shape(const gm_panel *panel)
+int gm_panel_has_one_shape(const gm_picture_panel *panel)
 {
     for (int i = 1; i < panel->count; i++)
         if (strcmp(panel->rows[i]->shape, panel->rows[0]->shape) != 0)
@@ -132,7 +132,7 @@ int gm_panel_has_one_shape(const gm_panel *panel)
     return 1;
 }
 
-int gm_panel_has_one_cache(const gm_panel *panel)
+int gm_panel_has_one_cache(const gm_picture_panel *panel)
 {
     for (int i = 1; i < panel->count; i++)
         if (panel->rows[i]->cache != panel->rows[0]->cache)

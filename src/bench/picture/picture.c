@@ -3,8 +3,8 @@
 #include "src/bench/picture/picture.h"
 
 static const struct {
-    void (*measure)(const gm_picture *picture, gm_panel *panel);
-    void (*write)(FILE *script, const gm_picture *picture, const gm_panel *panel);
+    void (*measure)(const gm_picture *picture, gm_picture_panel *panel);
+    void (*write)(FILE *script, const gm_picture *picture, const gm_picture_panel *panel);
 } kinds[GM_PANEL_KINDS] = {[GM_PANEL_BARS] = {gm_bars_measure, gm_bars_write},
                            [GM_PANEL_CURVES] = {gm_curves_measure, gm_curves_write},
                            [GM_PANEL_MAP] = {gm_maps_measure, gm_maps_write}};
@@ -14,7 +14,7 @@ static void arrange(gm_picture *picture)
 {
     int left = 0, top = 0, below = 0;
     for (int i = 0; i < picture->count; i++) {
-        gm_panel *panel = &picture->panels[i];
+        gm_picture_panel *panel = &picture->panels[i];
         kinds[panel->kind].measure(picture, panel);
         if (left + panel->width > GM_PICTURE_WIDTH) {
             left = 0;

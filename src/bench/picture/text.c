@@ -18,7 +18,7 @@ static void append(char text[GM_PICTURE_TEXT], const char *more)
         snprintf(text + length, GM_PICTURE_TEXT - length, "%s%s", length > 0 ? ", " : "", more);
 }
 
-void gm_picture_titles(const gm_picture *picture, const gm_panel *panel,
+void gm_picture_titles(const gm_picture *picture, const gm_picture_panel *panel,
                        char titles[GM_PICTURE_TITLES][GM_PICTURE_TEXT])
 {
     const gm_bench_row *row = panel->rows[0];
@@ -36,7 +36,7 @@ void gm_picture_titles(const gm_picture *picture, const gm_panel *panel,
         append(titles[1], ranks);
 }
 
-char *gm_picture_label(const gm_panel *panel, const gm_bench_row *row, int of_curve, char text[GM_PICTURE_TEXT])
+char *gm_picture_label(const gm_picture_panel *panel, const gm_bench_row *row, int of_curve, char text[GM_PICTURE_TEXT])
 {
     text[0] = 0;
     append(text, row->variant);
@@ -81,7 +81,8 @@ char *gm_picture_tick(const char *name, double value, char text[GM_PICTURE_TEXT]
     return text;
 }
 
-void gm_picture_put_line(FILE *script, const gm_picture *picture, const gm_panel *panel, int line, const char *text)
+void gm_picture_put_line(FILE *script, const gm_picture *picture, const gm_picture_panel *panel, int line,
+                         const char *text)
 {
     fprintf(script, "set label ");
     gm_picture_quote(script, text);
@@ -89,7 +90,7 @@ void gm_picture_put_line(FILE *script, const gm_picture *picture, const gm_panel
             1 - (panel->top + 14.0 + 15 * line) / picture->height, line ? "" : " font ',13'");
 }
 
-void gm_picture_frame(FILE *script, const gm_picture *picture, const gm_panel *panel, const int sides[4])
+void gm_picture_frame(FILE *script, const gm_picture *picture, const gm_picture_panel *panel, const int sides[4])
 {
     char titles[GM_PICTURE_TITLES][GM_PICTURE_TEXT];
     double width = picture->width, height = picture->height;
@@ -126,7 +127,7 @@ static double round_to_step(double value, int up)
     return best * power;
 }
 
-gm_picture_axis gm_picture_axis_of(const gm_panel *panel)
+gm_picture_axis gm_picture_axis_of(const gm_picture_panel *panel)
 {
     double least = INFINITY, slowest = INFINITY, fastest = 0, most = 0, figures[FIGURES];
     for (int i = 0; i < panel->count; i++) {
@@ -165,7 +166,7 @@ static void put_log_ticks(FILE *script, const char *axis, const gm_picture_axis 
     fprintf(script, ")\n");
 }
 
-void gm_picture_put_axis(FILE *script, const gm_panel *panel, const char *axis)
+void gm_picture_put_axis(FILE *script, const gm_picture_panel *panel, const char *axis)
 {
     const gm_bench_unit *unit = &panel->rows[0]->unit;
     gm_picture_axis a = gm_picture_axis_of(panel);

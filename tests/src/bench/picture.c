@@ -103,7 +103,7 @@ static void check_panels(void)
     int good = gm_picture_open(&bench, &picture) == GM_OK;
     tap_ok(good && picture.count == 7, "the panels: %d", picture.count);
     if (good && picture.count == 7) {
-        const gm_panel *p = picture.panels;
+        const gm_picture_panel *p = picture.panels;
         tap_ok(p[0].kind == GM_PANEL_BARS && p[0].count == 5, "a ladder: bars");
         tap_ok(p[1].kind == GM_PANEL_CURVES && p[1].count == 17, "a sweep: curves, of rows in any order");
         tap_ok(p[2].kind == GM_PANEL_MAP && p[2].count == 24 && p[3].kind == GM_PANEL_MAP, "two axes: maps");
