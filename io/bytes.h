@@ -37,9 +37,9 @@ typedef struct gm_stride {
 
 enum { GM_STRIDES_MAX = 33 };
 
-/* Reads elements of size bytes, with the strides dims (outermost first, at most GM_STRIDES_MAX - 1), in as few
- * requests as is sensible. Elements do not overlap, and the file's strides fall from the outermost
- * dimension to the innermost. Thread-safe. */
+/* Reads elements of size bytes, with the strides dims (outermost first, at most GM_STRIDES_MAX - 1), in as few requests
+ * as is sensible. Elements do not overlap, and the file's strides fall from the outermost dimension to the innermost.
+ * Thread-safe. */
 int gm_bytes_gather(const gm_bytes *file, int64_t offset, const gm_stride *dims, int rank, size_t size, void *dst);
 
 /* The same from memory: the file strides are those of src, and may be 0. */

@@ -38,8 +38,8 @@ int gm_worker_is_swollen(void);
 /* Runs a call in this process, with a reply in memory. *result and *bytes as gm_worker_run(). */
 int gm_worker_run_here(gm_worker_call *call, const void *argument, size_t bytes, void **result, size_t *result_bytes);
 
-/* The life of a worker, after fork(): serves calls until the socket closes. tied: to
- * the thread of parent that forked, and ends with it. */
+/* The life of a worker, after fork(): serves calls until the socket closes. tied: to the thread of parent that forked,
+ * and ends with it. */
 _Noreturn void gm_worker_serve(int fd, gm_worker_window *window, int tied, pid_t parent);
 
 /* For tests: another number of seconds without progress before a call is taken for one that never ends. */

@@ -7,8 +7,7 @@
 #include "mpi/cancel.h"
 
 /* Waits for a request of a non-blocking call, whose return code and name are passed as well. A signal meanwhile cancels
- * the other ranks: the one that this rank waits for may be at work for long. A failure of MPI ends all
- * ranks. */
+ * the other ranks: the one that this rank waits for may be at work for long. A failure of MPI ends all ranks. */
 int gm_mpi_wait(int code, MPI_Request *request, const char *call);
 
 /* Prepares notifications among `size` ranks. GM_EDEVICE. */

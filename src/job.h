@@ -57,8 +57,7 @@ void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks);
  * closes it, also after a failure. Collective. */
 int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, gm_exchange **exchange);
 
-/* The least that any rank may still allocate, with the most threads of any rank.
- * Collective. */
+/* The least that any rank may still allocate, with the most threads of any rank. Collective. */
 int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget);
 
 /* "WHAT is not supported by the device ...": returns GM_EDEVICE. */

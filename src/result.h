@@ -1,5 +1,4 @@
-/* result.h - the output file of all ranks: create, open, close, finish or discard, agreed at each
- * step. */
+/* result.h - the output file of all ranks: create, open, close, finish or discard, agreed at each step. */
 #ifndef GM_SRC_RESULT_H
 #define GM_SRC_RESULT_H
 

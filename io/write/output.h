@@ -75,8 +75,7 @@ typedef struct gm_output_record {
     double parts_rate;                /* the same for several files at once */
     char folder[GM_PATH_MAX];         /* of the parts; "" when there are none */
     int parts;                        /* their number */
-    int64_t stripe[GM_OUTPUT_DATASETS]; /* rows that go to one part, before the next part follows; 0: the dataset is in
- the file itself */
+    int64_t stripe[GM_OUTPUT_DATASETS]; /* rows that go to one part before the next; 0: it is in the file itself */
     int64_t part_offset[GM_OUTPUT_PARTS_MAX][GM_OUTPUT_DATASETS]; /* of a dataset's first element in a part */
 } gm_output_record;
 

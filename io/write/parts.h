@@ -5,9 +5,8 @@
 #include "io/h5.h"
 #include "io/write/output.h"
 
-/* Decides whether there are parts, how many, and how rows are distributed, and makes their
- * folder (folder.h). The record's
- * layout is GM_OUTPUT_SINGLE or GM_OUTPUT_PARTS. GM_EOUTPUT. */
+/* Decides whether there are parts, how many, and how rows are distributed, and makes their folder (folder.h). The
+ * record's layout is GM_OUTPUT_SINGLE or GM_OUTPUT_PARTS. GM_EOUTPUT. */
 int gm_parts_plan(gm_output_record *record);
 
 /* The file of a part; path has room for GM_PATH_MAX bytes. Returns path. */

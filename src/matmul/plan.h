@@ -1,5 +1,5 @@
-/* plan.h - the plan of a product: leaves, tiles, the grid of ranks, blocks and steps,
- * bytes. Pure: no device, no file, no message passing. All ranks get the same plan from the same problem.
+/* plan.h - the plan of a product: leaves, tiles, the grid of ranks, blocks and steps, bytes. Pure: no device, no file,
+ * no message passing. All ranks get the same plan from the same problem.
  *
  *   C (m x n) is cut into tiles; whole tiles go to the R x C x K grid of ranks. k is cut into leaves, whose length
  * depends on m, n, k and the kernel alone; whole leaves go to the K layers of the grid. A rank walks over blocks of its

@@ -9,7 +9,7 @@
  *              rank 0
  *   batches    inner > 1, a piece holds all n x inner elements of some outer indices
  *   columns    inner > 1, larger ones: a block of columns lives in device memory and is walked down; ranks share
- * columns, or rows where that is exact and spares decoding chunks more than once
+ *              columns, or rows where that is exact and spares decoding chunks more than once
  *
  *   op.c       the operation: its output and report
  *   case.c     the command line: axis, statistics, types

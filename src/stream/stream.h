@@ -8,7 +8,8 @@
  *   FREE        the ring's
  *   READING     the I/O threads': program.read, each thread for a share of the piece
  *   READY       the ring's: the piece waits for its turn, as pieces go to the device in order, and then for what else
- * it needs (program.await_turn); a piece that another rank sends is received here (program.receive, main thread)
+ *               it needs (program.await_turn); a piece that another rank sends is received here (program.receive, main
+ *               thread)
  *   ON_DEVICE   the device's: three stages, each on a queue of its own
  *                   to_device    the copy of what was read, then program.to_device, on the queue `in`
  *                   compute      program.compute on the queue `compute`
