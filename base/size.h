@@ -41,7 +41,7 @@ enum { GM_SIZE_TEXT = 32 };
 /* Writes "1.50 GiB" into text [GM_SIZE_TEXT] and returns it. Rounded up, so that a requirement is never understated. */
 char *gm_size_format(int64_t bytes, char *text);
 
-/* Writes "34.4 G", three digits and the prefix of an SI unit, which the caller writes behind it, into text
+/* Writes "34.4 G", three digits and the prefix of an SI unit, which the caller writes after it, into text
  * [GM_SIZE_TEXT] and returns it. value is not negative. */
 char *gm_si_format(double value, char *text);
 

@@ -54,11 +54,11 @@ void gm_worker_progress(void);
 /* Time that is spent between 1 and 0 is the storage's, not libhdf5's. */
 void gm_worker_waits(int waits);
 
-/* So many bytes of metadata were read: more time and memory are right. */
+/* This number of bytes of metadata was read: more time and memory are right. */
 void gm_worker_allow(size_t bytes);
 
-/* Chunks of this size are read, of a file of so many bytes: more memory is right, for each of them as stored, decoded
- * and in a cache, unless such a file can hardly have such chunks. */
+/* Chunks of this size are read, of a file of file_bytes: more memory is right, for each of them as stored, decoded and
+ * in a cache, unless such a file can hardly have such chunks. */
 void gm_worker_need_chunk(int64_t bytes, int64_t file_bytes);
 
 /* One of them is decoded now: more time is right. */

@@ -154,7 +154,7 @@ static haddr_t allocated_bytes(hid_t set)
     return known ? end : 0;
 }
 
-/* Of damaged data that are stored as less than all elements libhdf5 reads what lies behind them. */
+/* Of damaged data that are stored as less than all elements libhdf5 reads what lies after them. */
 static int check_stored(hid_t set, hid_t plist, size_t type_bytes, const char *title, const gm_dataset *record)
 {
     int64_t bytes = (int64_t)type_bytes;

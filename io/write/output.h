@@ -134,8 +134,8 @@ int gm_output_write_range(gm_output *output, int index, int64_t first, int64_t c
  * time. */
 int64_t gm_output_row_unit(const gm_output *output, int index);
 
-/* Host memory that packing and finishing take at most on any rank, with so many threads; 0 without chunked datasets.
- * Pure. */
+/* Host memory that packing and finishing take at most on any rank, with this number of threads; 0 without chunked
+ * datasets. Pure. */
 int64_t gm_output_pack_bytes(const gm_output_record *record, int ranks, int threads);
 
 /* Is there a chunked dataset in a created output? */

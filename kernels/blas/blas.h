@@ -34,9 +34,9 @@ void gm_blas_threads(int threads);
  * of the region. */
 void gm_blas_alone(void);
 
-/* Is there address space for the buffers of OpenBLAS: of so many callers at a time, and of so many threads of its own,
- * which keep theirs? It asks for one until it gets it: where a limit refuses, the call never ends. GM_EDEVICE. One
- * thread at a time. */
+/* Is there address space for the buffers of OpenBLAS: of `callers` at a time, and of its `own` threads, which keep
+ * theirs? It asks for one until it gets it: where a limit refuses, the call never ends. GM_EDEVICE. One thread at a
+ * time. */
 int gm_blas_room(int callers, int own);
 
 #endif

@@ -111,7 +111,7 @@ struct gm_window_call {
 
 /* The layout of items in memory. Vectors are of three float32, structs of eight. */
 typedef enum gm_layout_kind {
-    GM_LAYOUT_COPY_4, /* items of so many bytes are copied */
+    GM_LAYOUT_COPY_4, /* items are copied; the number is their bytes */
     GM_LAYOUT_COPY_8,
     GM_LAYOUT_COPY_12,
     GM_LAYOUT_COPY_12_IN_16,   /* vectors that are aligned to 16 bytes */
@@ -251,9 +251,9 @@ GM_LAB_INLINE float gm_atomics_float(uint32_t bits)
 /* --- occupancy --- */
 
 /* dst = src, [count] elements of 4 or 16 bytes. blocks 0: by as many blocks as there are elements for their threads,
- * one each. Else by so many blocks, each thread with one load under way at a time; so much shared memory is theirs that
- * no more than `resident` of them are on a multiprocessor. fit, host memory, not NULL: copies nothing, *fit = blocks
- * that a multiprocessor can hold. */
+ * one each. Else by this number of blocks, each thread with one load under way at a time, and each block with enough
+ * shared memory that no more than `resident` of them fit a multiprocessor. fit, host memory, not NULL: copies nothing,
+ * *fit = blocks that a multiprocessor can hold. */
 struct gm_occupancy_call {
     int bytes, threads, blocks, resident;
     int64_t count;

@@ -22,7 +22,7 @@ extern "C" {
 #define GM_LAB_INLINE static inline
 #endif
 
-/* Windows are read in chunks of so many bytes, by blocks of so many warps. */
+/* The bytes of a chunk in which windows are read, and the warps of a block that reads them. */
 enum { GM_LAB_CHUNK = 8192, GM_LAB_WARPS = 16 };
 
 /* A permutation of [0, count), count a power of two, without visible order: each step can be undone. */

@@ -117,11 +117,11 @@ typedef struct gm_product_query {
  * device supports none. Pure: all ranks with devices of one kind find the same. */
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query);
 
-/* The type of acc, for a result of some type that is the product of so many leaves, up to `parts` of them side by side:
- * that of the result if the product can round to it (gm_product_call.rounded), otherwise that of the accumulators. */
+/* The type of acc, for a result of some type that is the product of `leaves`, up to `parts` of them side by side: that
+ * of the result if the product can round to it (gm_product_call.rounded), otherwise that of the accumulators. */
 gm_dtype gm_product_acc_type(const gm_product *product, gm_dtype result, int64_t leaves, int64_t parts);
 
-/* Leaves of an m x n product, of so many, that are computed side by side to have work for all multiprocessors of the
+/* How many of the `leaves` of an m x n product are computed side by side to have work for all multiprocessors of the
  * device, by a product whose leaf.few is not 0. 0: one after the other, as on processors (0 multiprocessors). */
 int64_t gm_product_parts(int64_t m, int64_t n, int64_t leaves, int64_t multiprocessors);
 

@@ -1,7 +1,7 @@
 /* reduce_cuda.cuh - how a warp goes through one leaf of a contiguous segment (base/statistics.h), whatever the type.
  *
  * It reads words of 8 or 16 bytes from the line of LINE bytes on that the leaf begins in: slot s of the leaf is the
- * element s - skip, where the slots before skip, and those behind the last element in its word, may be anything. An
+ * element s - skip, where the slots before skip, and those after the last element in its word, may be anything. An
  * element of slot s always belongs to the same thread and place as that of slot s + 128, and these come in order: a
  * start within a line turns the lanes of floats round, no more. (Words that begin at multiples of 16 bytes but not of a
  * line cost a tenth of the speed, on an H200.)

@@ -34,7 +34,7 @@ typedef struct gm_exchange_choice {
 int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *choice, gm_exchange **exchange);
 void gm_exchange_close(gm_exchange *exchange);
 
-/* The path number `index`, best first; NULL behind the last one. */
+/* The path number `index`, best first; NULL after the last one. */
 const gm_path *gm_exchange_path(int index);
 
 /* Begins to send a region while another one is received; either may be NULL, or empty: no message then. They do not

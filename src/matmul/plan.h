@@ -166,7 +166,7 @@ int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *
 /* Bytes of the vectors that the check of a product keeps for a block. */
 int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols);
 
-enum { GM_MATMUL_NOTES = 2 }; /* words behind x and u: what unpacking notes of A and of B */
+enum { GM_MATMUL_NOTES = 2 }; /* words after x and u: what unpacking notes of A and of B */
 
 /* Bytes of x, u and the notes, for a part or a block of this shape. */
 int64_t gm_matmul_plan_vectors(int64_t rows, int64_t cols);

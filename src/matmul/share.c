@@ -5,7 +5,7 @@
  * and all ranks of the grid make the same ones, in the same order, also with empty chunks.
  *
  * A chunk is a rectangle of the panel, where it stays. The exchanges of a step go on while the strips of the next step
- * are read and the device multiplies the steps before: the SHARE piece behind the strips of a step waits for the step
+ * are read and the device multiplies the steps before: the SHARE piece after the strips of a step waits for the step
  * before, and releases its own. */
 #include "src/matmul/matmul.h"
 

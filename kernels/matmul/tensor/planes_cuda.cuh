@@ -142,7 +142,7 @@ static split_panel wide_panel_of(const split_panel *p, const operand *o, int64_t
 
 /* --- Leaves and batches --- */
 
-/* `count` leaves of so many elements from leaf `first` on: one to acc, more side by side to the parts. A batch has one
+/* `count` leaves of `length` elements from leaf `first` on: one to acc, more side by side to the parts. A batch has one
  * leaf of each product side by side. */
 static plane_leaf leaves_at(const gm_product_call *call, int64_t length, int64_t first, int64_t count)
 {
@@ -177,7 +177,7 @@ static int64_t most_beside(const gm_product_call *call)
                                                                            : call->part_count;
 }
 
-/* All leaves of a call, of so many elements. */
+/* All leaves of a call, of `length` elements each. */
 template <class KERNEL, class TYPE>
 static cudaError_t multiply_leaves(cudaStream_t stream, const gm_product_call *call, const split_panel *panels,
                                    int64_t length)

@@ -4,7 +4,7 @@
 
 enum { ALIGN = 256, WIDE_PLANES = 3, WIDE_ELEMENT = 2 };
 
-/* The place of `count` elements of `size` bytes behind what is there. */
+/* The place of `count` elements of `size` bytes after what is there. */
 static size_t place(size_t *bytes, int64_t count, int64_t size)
 {
     size_t at = *bytes;

@@ -36,7 +36,7 @@ typedef struct gm_split_layout {
     size_t planes; /* [planes][outer][pitch] */
     size_t wide;   /* [3][outer][wide_pitch], of a leaf, or of those that are computed side by side */
     int64_t wide_pitch;
-    /* [leaves][outer] uint32: bits of the largest |x|; 0x7fffffff - bits of the least but 0. One behind the other, and
+    /* [leaves][outer] uint32: bits of the largest |x|; 0x7fffffff - bits of the least but 0. One after the other, and
      * then scale[0]. */
     size_t largest, least;
     size_t scale[2]; /* [leaves][outer] int16: exponents of 2 that sums are multiplied by, of both tensor schemes */

@@ -55,7 +55,7 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, int parit
                  : "memory");
 }
 
-/* One arrival, and so many bytes of copies to come. */
+/* One arrival, and `bytes` of copies to come. */
 static __device__ __forceinline__ void barrier_expect(uint64_t *barrier, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)
