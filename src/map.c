@@ -71,7 +71,7 @@ int gm_map_plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     request.least = gm_max(GM_RING_LEAST_PIECE, bytes_each(map));
     request.cut = cut;
     request.context = run;
-    return gm_ring_plan_make(&request, budget, &run->ring, need) ? GM_OK : GM_EDEVICE;
+    return gm_ring_plan_make(&request, budget, &run->ring, need);
 }
 
 void gm_map_print_plan(const gm_run *run)

@@ -283,13 +283,13 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
     request.cut = cut;
     request.context = &least;
     plan->tile_count = gm_matmul_tile_count(&plan->problem, budget->threads, tiles);
-    int made = gm_ring_plan_make(&request, budget, &plan->ring, need);
-    if (!made && plan->tile_count > plan->problem.wants_tiles) { /* fewer threads rather than no room for the block */
+    int status = gm_ring_plan_make(&request, budget, &plan->ring, need);
+    if (status && plan->tile_count > plan->problem.wants_tiles) { /* fewer threads rather than no room for the block */
         plan->tile_count = plan->problem.wants_tiles;
-        made = gm_ring_plan_make(&request, budget, &plan->ring, need);
+        status = gm_ring_plan_make(&request, budget, &plan->ring, need);
     }
-    if (!made)
-        return GM_EDEVICE;
+    if (status)
+        return status;
     for (plan->buffers = 2; plan->buffers >= 1; plan->buffers--) /* with one, the least block fits */
         if (try_keep(plan, part) || choose_block(plan, part))
             break;

@@ -105,8 +105,9 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     const gm_ranks *ranks = run->job->ranks;
     gm_gather_plan *p = &((gm_gather *)run->own)->plan;
     gm_ring_request request = gm_run_ring_request(run, budget);
-    if (!gm_gather_plan_make(c, &request, budget, ranks->size, ranks->rank, p, need))
-        return GM_EDEVICE;
+    int status = gm_gather_plan_make(c, &request, budget, ranks->size, ranks->rank, p, need);
+    if (status)
+        return status;
     run->ring = p->ring;
     gm_gather_bytes(c, p, p->positions, p->columns, &run->bytes_read, &run->bytes_written);
     return GM_OK;

@@ -64,8 +64,8 @@ typedef struct gm_gather_plan {
 /* A rank's share. Ranks without one are the last. */
 void gm_gather_share(const gm_gather_case *c, int ranks, int rank, gm_range *positions, gm_range *columns);
 
-/* The plan of a rank; request has the readers, and piece and depth where they are given. Pure. Returns 1; or 0 and the
- * budget that it needs. */
+/* The plan of a rank; request has the readers, and piece and depth where they are given. Pure. GM_EDEVICE,
+ * without a message, and the budget that it needs, when this one does not do. */
 int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request, const gm_ring_budget *budget,
                         int ranks, int rank, gm_gather_plan *plan, gm_ring_budget *need);
 

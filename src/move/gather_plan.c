@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "src/move/gather.h"
 
 enum {
@@ -166,18 +167,19 @@ int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request,
     r.usual = r.least = USUAL_PIECE;
     r.cut = cut_held;
     r.context = &p;
-    if (is_dense(c, &p) && gm_ring_plan_make(&r, budget, &ring, need)) {
+    if (is_dense(c, &p) && gm_ring_plan_make(&r, budget, &ring, need) == GM_OK) {
         plan->held = 1;
         plan->ring = ring;
-        return 1;
+        return GM_OK;
     }
     r.least = GM_RING_LEAST_PIECE;
     r.cut = cut_sorted;
-    if (!gm_ring_plan_make(&r, budget, &ring, need))
-        return 0;
+    int status = gm_ring_plan_make(&r, budget, &ring, need);
+    if (status)
+        return status;
     plan->ring = ring;
     grow_block(&p, budget);
-    return 1;
+    return GM_OK;
 }
 
 void gm_gather_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns,

@@ -127,7 +127,7 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     request.buffers = gm_reader_takes_any(run->input);
     request.cut = cut;
     request.context = run;
-    return gm_ring_plan_make(&request, budget, &run->ring, need) ? GM_OK : GM_EDEVICE;
+    return gm_ring_plan_make(&request, budget, &run->ring, need);
 }
 
 static char *box_text(const gm_run *run, char *text)

@@ -98,8 +98,8 @@ typedef struct gm_normalize_plan {
  * caller's. */
 gm_reduction gm_normalize_field(const gm_normalize_case *c, int index);
 
-/* Plans the share of a rank of the given number. piece, depth: as --piece and --depth; 0: chosen. Pure. Returns 1; or 0
- * and the budget that it needs. */
+/* Plans the share of a rank of the given number. piece, depth: as --piece and --depth; 0: chosen. Pure.
+ * GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
 int gm_normalize_plan_make(const gm_normalize_case *c, const gm_ring_budget *budget, int ranks, int rank, int64_t piece,
                            int64_t depth, gm_normalize_plan *plan, gm_ring_budget *need);
 

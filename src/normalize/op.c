@@ -37,8 +37,9 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     gm_normalize *p = run->own;
     p->job = run->job;
     p->c = c;
-    if (!plan_of(run, budget, run->job->ranks->rank, &p->plan, need))
-        return GM_EDEVICE;
+    int status = plan_of(run, budget, run->job->ranks->rank, &p->plan, need);
+    if (status)
+        return status;
     run->ring = p->plan.ring;
     run->bytes_read = gm_normalize_bytes_read(c, &p->plan);
     run->bytes_written = p->plan.rows * p->plan.cols * (int64_t)gm_dtype_size(c->type);
@@ -72,7 +73,7 @@ static void print_share(const gm_run *run, int rank)
     gm_normalize_plan p;
     gm_ring_budget need;
     char text[GM_SIZE_TEXT];
-    if (!plan_of(run, &run->budget, rank, &p, &need))
+    if (plan_of(run, &run->budget, rank, &p, &need))
         return; /* as large as the first rank's share at most, which fits */
     int64_t bytes = gm_normalize_bytes_read(run->c, &p);
     printf("rank %-10d frames [%lld:%lld], %s [%lld:%lld], reads %s\n", rank, (long long)p.row,
@@ -87,7 +88,7 @@ static int work(const gm_run *run, int rank, gm_work *passes)
     const gm_normalize_case *c = run->c;
     gm_normalize_plan p;
     gm_ring_budget need;
-    if (!plan_of(run, &run->budget, rank, &p, &need))
+    if (plan_of(run, &run->budget, rank, &p, &need))
         return 0;
     double elements = (double)p.rows * (double)p.cols, in = elements * (double)gm_dtype_size(c->src.type), fields = 0;
     for (int i = 0; i <= c->has_dark && c->method == GM_FLATFIELD && c->cols > 0; i++) {

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/status.h"
 
 enum {
     COLUMN_BYTES = sizeof(gm_moments) + sizeof(gm_total), /* of a column whose statistics are computed */
@@ -264,17 +265,17 @@ static int plan_fields(const problem *p, const gm_ring_budget *budget, int64_t p
     left.device -= device;
     for (int i = 0; i <= c->has_dark && c->cols > 0; i++) {
         gm_reduction field = gm_normalize_field(c, i);
-        if (gm_reduce_plan_make(&field, &left, p->ranks, piece, depth, &p->plan->field[i], need)) {
-            p->plan->field_spare[i] = gm_add_sat(gm_ring_plan_spare(&p->plan->field[i].ring), reader);
-            most->host = gm_max(most->host, gm_add_sat(p->plan->field[i].ring.host_bytes, host));
-            most->device = gm_max(most->device, gm_add_sat(p->plan->field[i].ring.device_bytes, device));
-            continue;
+        int status = gm_reduce_plan_make(&field, &left, p->ranks, piece, depth, &p->plan->field[i], need);
+        if (status) {
+            need->host += host;
+            need->device += device;
+            return status;
         }
-        need->host += host;
-        need->device += device;
-        return 0;
+        p->plan->field_spare[i] = gm_add_sat(gm_ring_plan_spare(&p->plan->field[i].ring), reader);
+        most->host = gm_max(most->host, gm_add_sat(p->plan->field[i].ring.host_bytes, host));
+        most->device = gm_max(most->device, gm_add_sat(p->plan->field[i].ring.device_bytes, device));
     }
-    return 1;
+    return GM_OK;
 }
 
 /* With p->plan->by_rows as it is. */
@@ -285,8 +286,9 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
     *plan = (gm_normalize_plan){.levels = 1, .by_rows = plan->by_rows};
     set_share(p);
     gm_ring_budget fields = {0};
-    if (c->method == GM_FLATFIELD && !plan_fields(p, budget, piece, depth, need, &fields))
-        return 0;
+    int status = c->method == GM_FLATFIELD ? plan_fields(p, budget, piece, depth, need, &fields) : GM_OK;
+    if (status)
+        return status;
     gm_ring_request request = {.piece = piece,
                                .depth = depth,
                                .buffers = gm_reader_takes_any(&c->src),
@@ -297,8 +299,9 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
                                .readers_least = gm_reader_bytes(&c->src, 1, budget->host),
                                .cut = cut,
                                .context = (void *)(uintptr_t)p};
-    if (!gm_ring_plan_make(&request, budget, &plan->ring, need))
-        return 0;
+    status = gm_ring_plan_make(&request, budget, &plan->ring, need);
+    if (status)
+        return status;
     plan->ring.host_bytes = gm_max(plan->ring.host_bytes, fields.host);
     plan->ring.device_bytes = gm_max(plan->ring.device_bytes, fields.device);
     plan->passes = c->method == GM_SCALE || c->method == GM_FLATFIELD ? 1
@@ -307,7 +310,7 @@ static int make(const problem *p, const gm_ring_budget *budget, int64_t piece, i
     int64_t rectangle = gm_mul_sat(gm_normalize_pieces(plan), plan->in_bytes);
     plan->keep = plan->passes > 1 && rectangle > 0 &&
                  gm_ring_plan_add(&plan->ring, budget, 0, gm_add_sat(rectangle, GM_ALLOC_OVERHEAD));
-    return 1;
+    return GM_OK;
 }
 
 /* Where each chunk has pixels of several ranks' shares, all would decode it. Then ranks share frames and merge their
@@ -321,7 +324,7 @@ static int is_by_rows(const gm_normalize_case *c, const gm_ring_budget *budget, 
     if (ranks == 1 || !wants_columns(c) || in_order || c->src.filters == 0 || col_unit_of(c) <= c->cols / ranks ||
         c->rows / row_unit_of(c) < ranks)
         return 0;
-    return make(&(problem){c, &plan, ranks, 0}, budget, piece, depth, &need) && plan.block_cols == c->cols;
+    return make(&(problem){c, &plan, ranks, 0}, budget, piece, depth, &need) == GM_OK && plan.block_cols == c->cols;
 }
 
 int gm_normalize_plan_make(const gm_normalize_case *c, const gm_ring_budget *budget, int ranks, int rank, int64_t piece,

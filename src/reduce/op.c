@@ -108,8 +108,10 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
                                   .visit = c->all ? keep_total : write_totals,
                                   .context = run};
     gm_total_begin(&o->total);
-    if (!gm_reduce_plan_make(&o->reduction, budget, ranks->size, options->piece, options->depth, &o->plan, need))
-        return GM_EDEVICE;
+    int status = gm_reduce_plan_make(&o->reduction, budget, ranks->size, options->piece, options->depth, &o->plan,
+                                     need);
+    if (status)
+        return status;
     run->ring = o->plan.ring;
     run->bytes_read = gm_reduce_bytes(&o->reduction, &o->plan, gm_reduce_share(&o->plan, ranks->size, ranks->rank));
     return GM_OK;

@@ -2,6 +2,7 @@
  * arithmetic. */
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "io/read/reader.h"
 #include "src/reduce/reduce.h"
 
@@ -264,9 +265,10 @@ int gm_reduce_plan_make(const gm_reduction *r, const gm_ring_budget *budget, int
                                .cut = cut_pieces,
                                .context = &p};
     gm_ring_plan ring;
-    if (!gm_ring_plan_make(&request, budget, &ring, need))
-        return 0;
+    int status = gm_ring_plan_make(&request, budget, &ring, need);
+    if (status)
+        return status;
     plan->ring = ring;
     grow_block(&p, budget);
-    return 1;
+    return GM_OK;
 }

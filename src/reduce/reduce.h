@@ -67,7 +67,7 @@ typedef struct gm_reduce_plan {
 } gm_reduce_plan;
 
 /* The plan for one of the given number of ranks, which are alike. piece, depth: as --piece and --depth; 0: chosen.
- * Pure. Returns 1; or 0 and the budget that it needs. */
+ * Pure. GM_EDEVICE, without a message, and the budget that it needs, when this one does not do. */
 int gm_reduce_plan_make(const gm_reduction *reduction, const gm_ring_budget *budget, int ranks, int64_t piece,
                         int64_t depth, gm_reduce_plan *plan, gm_ring_budget *need);
 

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/status.h"
 
 /* Bytes that a thread reads at memory speed while another is woken. */
 static const int64_t least_share = 2 << 20;
@@ -55,7 +56,7 @@ static void set_plan(const gm_ring_budget *budget, const gm_ring_cost *cost, int
         plan->host_left = plan->device_left = gm_min(plan->host_left, plan->device_left);
 }
 
-/* With readers and buffers of the given bytes. */
+/* With readers and buffers of the given bytes. Returns whether it fits. */
 static int search(const gm_ring_request *r, const gm_ring_budget *budget, int64_t readers, int64_t buffer,
                   gm_ring_plan *plan, gm_ring_budget *need)
 {
@@ -92,9 +93,10 @@ int gm_ring_plan_make(const gm_ring_request *request, const gm_ring_budget *budg
 {
     int64_t most = gm_max(request->readers_least, gm_min(request->readers, budget->host / 8));
     int64_t buffer = buffer_of(request, budget);
-    return (buffer && search(request, budget, most, buffer, plan, need)) ||
-           search(request, budget, most, 0, plan, need) ||
-           search(request, budget, request->readers_least, 0, plan, need);
+    int made = (buffer && search(request, budget, most, buffer, plan, need)) ||
+               search(request, budget, most, 0, plan, need) ||
+               search(request, budget, request->readers_least, 0, plan, need);
+    return made ? GM_OK : GM_EDEVICE;
 }
 
 int gm_ring_plan_recost(gm_ring_plan *plan, const gm_ring_budget *budget, const gm_ring_cost *cost)

@@ -53,8 +53,8 @@ typedef struct gm_ring_plan {
 } gm_ring_plan;
 
 /* Chooses pieces, slots and buffers, which take a quarter of the host's budget at most. The last call of cut is that
- * for the pieces chosen. Returns 1; or 0 when not even the least ring fits: then *need is the budget with the memory
- * that it needs, on the host and on the device. */
+ * for the pieces chosen. GM_EDEVICE, without a message, when not even the least ring fits: then *need is the budget
+ * with the memory that it needs, on the host and on the device. */
 int gm_ring_plan_make(const gm_ring_request *request, const gm_ring_budget *budget, gm_ring_plan *plan,
                       gm_ring_budget *need);
 

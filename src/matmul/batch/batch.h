@@ -41,7 +41,7 @@ typedef struct gm_batch_layout {
 gm_batch_layout gm_batch_lay_out(const gm_batch_plan *plan, int64_t frames);
 
 /* Makes the plan of a case as gm_operation.plan does: frame, the problem of one product, for all ranks; operand, the
- * type of the product's panels. Pure. */
+ * type of the product's panels. Pure. GM_EUSAGE, GM_EDEVICE: as gm_matmul_plan_make(). */
 int gm_batch_plan_make(const gm_matmul_case *problem, gm_dtype operand, const gm_matmul_problem *frame,
                        const gm_ring_budget *budget, const gm_ring_request *request, gm_batch_plan *plan,
                        gm_ring_budget *need);

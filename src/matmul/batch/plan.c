@@ -187,7 +187,7 @@ static int plan_groups(const gm_matmul_case *c, gm_dtype operand, const gm_ring_
     request.cut = cut;
     request.context = &cutter;
     plan->product.tile_count = gm_matmul_tile_count(p, budget->threads, tiles);
-    int made = gm_ring_plan_make(&request, budget, &plan->ring, need);
+    int made = gm_ring_plan_make(&request, budget, &plan->ring, need) == GM_OK;
     if (!made)
         plan->group = 0;
     return made;

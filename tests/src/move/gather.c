@@ -127,12 +127,12 @@ static void test_plans(void)
         int64_t elements = 0;
         for (int rank = 0; rank < size; rank++) {
             need = b;
-            if (!gm_gather_plan_make(&c, &request, &b, size, rank, &p, &need)) {
+            if (gm_gather_plan_make(&c, &request, &b, size, rank, &p, &need)) {
                 refused++;
                 faults += need.host <= b.host && need.device <= b.device;
                 need.host = need.device = gm_max(need.host, need.device);
                 gm_ring_budget enough = need;
-                if (!gm_gather_plan_make(&c, &request, &enough, size, rank, &p, &need))
+                if (gm_gather_plan_make(&c, &request, &enough, size, rank, &p, &need))
                     faults += enough.host >= need.host && enough.device >= need.device;
                 else
                     faults += faults_of_plan(&c, &p, &enough);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/status.h"
 
 /* A job of `total` bytes with other memory on host and device; pieces are whole units. */
 typedef struct job {
@@ -64,7 +65,7 @@ static void test_budgets(int64_t buffer)
                     gm_ring_request request = request_of(&j);
                     gm_ring_plan plan;
                     request.buffers = buffer > 0;
-                    if (gm_ring_plan_make(&request, &budget, &plan, &need)) {
+                    if (gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK) {
                         fits &= holds(&j, &plan, &budget);
                         was_made = 1;
                         made++;
@@ -73,7 +74,7 @@ static void test_budgets(int64_t buffer)
                     refused++;
                     monotone &= !was_made;
                     enough &= (need.host > bytes || need.device > bytes) &&
-                              gm_ring_plan_make(&request, &need, &plan, &need) && holds(&j, &plan, &need);
+                              gm_ring_plan_make(&request, &need, &plan, &need) == GM_OK && holds(&j, &plan, &need);
                 }
             }
     tap_ok(fits && made > 0, "plans fit their budget and count their bytes (%d of them)", made);
@@ -88,20 +89,20 @@ static void test_choice(void)
     narrow.host = 1 << 20;
     gm_ring_request request = request_of(&j);
     gm_ring_plan plan;
-    tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) && plan.slot == 8 << 20 && plan.depth == 6,
+    tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) == GM_OK && plan.slot == 8 << 20 && plan.depth == 6,
            "with room: usual pieces, as many slots as keep the device busy");
     j.total = 12 << 20;
-    tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) && plan.depth == 2, "no more slots than pieces");
+    tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) == GM_OK && plan.depth == 2, "no more slots than pieces");
     j.total = 1 << 26;
-    tap_ok(gm_ring_plan_make(&request, &narrow, &plan, &need) && plan.slot < 8 << 20 && plan.depth >= 2 &&
+    tap_ok(gm_ring_plan_make(&request, &narrow, &plan, &need) == GM_OK && plan.slot < 8 << 20 && plan.depth >= 2 &&
                plan.host_bytes <= narrow.host,
            "with little room: smaller pieces");
     request.piece = 1 << 16;
     request.depth = 5;
-    tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) && plan.slot == 1 << 16 && plan.depth == 5,
+    tap_ok(gm_ring_plan_make(&request, &wide, &plan, &need) == GM_OK && plan.slot == 1 << 16 && plan.depth == 5,
            "piece and depth as they are asked for");
     request.piece = 1 << 20;
-    tap_ok(!gm_ring_plan_make(&request, &narrow, &plan, &need) && need.host > 5 << 20,
+    tap_ok(gm_ring_plan_make(&request, &narrow, &plan, &need) == GM_EDEVICE && need.host > 5 << 20,
            "and never smaller ones in their place");
 }
 
@@ -114,20 +115,20 @@ static void test_exact(void)
     gm_ring_budget budget = {.host = 500 + (1 << 16) + 4 * usual, .device = INT64_C(1) << 32, .threads = 4}, need;
     gm_ring_plan plan;
     request.readers = request.readers_least;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.slot == 8 << 20 && plan.depth == 4 &&
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.slot == 8 << 20 && plan.depth == 4 &&
                plan.host_left == 0,
            "memory for four usual slots: four");
     budget.host -= 2 * usual + 1;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.slot == 4 << 20 && plan.depth == 3,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.slot == 4 << 20 && plan.depth == 3,
            "one byte less than two: half the size, as many as fit");
     budget.host = 1000;
-    tap_ok(!gm_ring_plan_make(&request, &budget, &plan, &need) && need.host == 500 + (1 << 16) + 2 * least &&
-               need.device == budget.device,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_EDEVICE &&
+               need.host == 500 + (1 << 16) + 2 * least && need.device == budget.device,
            "a refusal names two least slots and the other memory");
     budget.host = need.host - 1;
-    tap_ok(!gm_ring_plan_make(&request, &budget, &plan, &need), "one byte less is refused");
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_EDEVICE, "one byte less is refused");
     j.total = 0;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.depth == 1, "no piece: one slot");
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.depth == 1, "no piece: one slot");
 }
 
 /* Readers take an eighth of the host memory at most, and their least where the ring needs the rest. */
@@ -138,10 +139,11 @@ static void test_readers_memory(void)
     gm_ring_budget budget = {.host = INT64_C(1) << 30, .device = INT64_C(1) << 30, .threads = 4}, need;
     gm_ring_plan plan;
     request.readers = INT64_C(1) << 30;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.reader_bytes == 1 << 27,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.reader_bytes == 1 << 27,
            "readers: an eighth of the host memory at most");
     budget.host = (1 << 16) + 2 * (4096 + GM_ALLOC_OVERHEAD);
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.reader_bytes == 1 << 16 && plan.host_left == 0,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.reader_bytes == 1 << 16 &&
+               plan.host_left == 0,
            "readers: their least where there is too little memory");
 }
 
@@ -151,7 +153,7 @@ static void test_changes(void)
     gm_ring_budget budget = {.host = 64 << 20, .device = 64 << 20, .unified = 1, .threads = 4}, need;
     gm_ring_request request = request_of(&j);
     gm_ring_plan plan;
-    int good = gm_ring_plan_make(&request, &budget, &plan, &need);
+    int good = gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK;
     int64_t left = plan.host_left, host = plan.host_bytes;
     good &= gm_ring_plan_add(&plan, &budget, 0, left) && plan.host_left == 0 && plan.host_bytes == host + left;
     good &= !gm_ring_plan_add(&plan, &budget, 1, 0) && plan.host_bytes == host + left;
@@ -178,26 +180,27 @@ static void test_buffers(void)
     gm_ring_budget budget = {.host = 1 << 30, .device = INT64_C(1) << 32, .threads = 4, .buffer = 1 << 20}, need;
     gm_ring_plan plan;
     request.buffers = 1;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 1 << 20 && plan.slot == 8 << 20 &&
-               plan.out == 1 << 20 && plan.host_bytes < 18 << 20,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.buffer == 1 << 20 &&
+               plan.slot == 8 << 20 && plan.out == 1 << 20 && plan.host_bytes < 18 << 20,
            "buffers as asked for: slots of the usual size take little of the host's memory");
     j.copied = 1;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 1 << 20 && plan.slot == 8 << 20 &&
-               plan.out == 0 && plan.host_bytes < 10 << 20,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.buffer == 1 << 20 &&
+               plan.slot == 8 << 20 && plan.out == 0 && plan.host_bytes < 10 << 20,
            "and none where threads copy all that comes back");
     j.copied = 0;
     budget.host = 16 << 20;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 512 << 10 && plan.slot == 8 << 20,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.buffer == 512 << 10 &&
+               plan.slot == 8 << 20,
            "smaller ones where they would take more than a quarter");
     budget.host = 1 << 20;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 0 && plan.slot < 8 << 20,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.buffer == 0 && plan.slot < 8 << 20,
            "none where they would be too small");
     budget.host = 1 << 30;
     budget.unified = 1;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 0,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.buffer == 0,
            "none where the device addresses host memory");
     budget.unified = request.buffers = 0;
-    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) && plan.buffer == 0,
+    tap_ok(gm_ring_plan_make(&request, &budget, &plan, &need) == GM_OK && plan.buffer == 0,
            "none where the job has no use for them");
 }
 
