@@ -21,37 +21,6 @@
  * help. docs/accuracy.md derives it all. */
 static const double sigmas = 8;
 
-/* Doubles of a sum in a block of this shape. */
-static int64_t sum_length(gm_sum sum, int64_t rows, int64_t cols)
-{
-    switch (sum) {
-    case GM_SUM_AY:
-    case GM_SUM_AA:
-    case GM_SUM_CX:
-    case GM_SUM_CC_ROW:
-    case GM_SUM_DX:
-    case GM_SUM_DD_ROW:
-        return rows;
-    case GM_SUM_YY:
-    case GM_SUM_VV:
-        return 1;
-    case GM_SUM_SCHEMES:
-        return GM_SCHEMES;
-    case GM_SUM_NONFINITE:
-        return (int64_t)(sizeof(gm_nonfinite) / sizeof(double));
-    default:
-        return cols;
-    }
-}
-
-int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols)
-{
-    int64_t offset = 0;
-    for (int s = 0; s < (int)sum; s++)
-        offset += sum_length(s, rows, cols);
-    return offset;
-}
-
 double gm_check_vector(int which, int64_t index)
 {
     uint64_t z = gm_random_mix(((uint64_t)index * 2 + (uint64_t)which + 1) * GM_RANDOM_STEP);

@@ -14,6 +14,7 @@
  *   memory.c   the memory of a rank: panels, sums, vectors
  *   underflow.c  elements that a panel does not hold
  *   verdict.c  the findings of the check: gathered and reported
+ *   sums.c     where the sums of the check lie
  *   probe.c    the check's products with vectors, on the device
  *   check.c    the verdict of the check
  *   repair.c   tiles that failed their check, computed once more
@@ -88,32 +89,7 @@ int64_t gm_matmul_result_unit(const gm_matmul_case *problem, const gm_output *ou
 int gm_matmul_read(void *context, const gm_piece *piece, gm_range part, void *to);
 int gm_matmul_write(void *context, const gm_piece *piece, gm_range part, const void *from);
 
-/* --- The check: vectors of a block, all float64, in one allocation. --- */
-
-/* The sums that all layers of the grid add to come first: they travel from rank to rank as one array. */
-typedef enum gm_sum {
-    GM_SUM_AY,                 /* rows: A (B x) */
-    GM_SUM_AA,                 /* rows: squares of A */
-    GM_SUM_VB,                 /* columns: (u'A) B */
-    GM_SUM_BB,                 /* columns: squares of B */
-    GM_SUM_YY,                 /* one number: |(|B| |x|)|^2 */
-    GM_SUM_VV,                 /* one number: |(|u|'|A|)|^2 */
-    GM_SUM_SCHEMES,            /* [GM_SCHEMES]: units times k that were multiplied by each scheme */
-    GM_SUM_LAYERS,             /* the sums above are partial sums over k */
-    GM_SUM_CX = GM_SUM_LAYERS, /* rows: C x */
-    GM_SUM_CC_ROW,             /* rows: squares of C */
-    GM_SUM_UC,                 /* columns: u'C */
-    GM_SUM_CC_COL,             /* columns: squares of C */
-    GM_SUM_DX,                 /* rows: C0 x */
-    GM_SUM_DD_ROW,             /* rows: squares of C0 */
-    GM_SUM_UD,                 /* columns: u'C0 */
-    GM_SUM_DD_COL,             /* columns: squares of C0 */
-    GM_SUM_NONFINITE,          /* gm_nonfinite */
-    GM_SUMS
-} gm_sum;
-
-/* Doubles before a sum in a block of this shape. */
-int64_t gm_sum_offset(gm_sum sum, int64_t rows, int64_t cols);
+/* --- The check --- */
 
 /* How far a row or a column of a block is from what is expected, and may be, relative to the norms of its factors. */
 typedef struct gm_deviation {

@@ -14,19 +14,17 @@
 enum {
     STEPS_ON_HOST = 1, /* on the processor, where each step brings all of acc through its caches once more */
     SLOT_UNIT = 256,   /* bytes */
-    SUMS_PER_ROW = 6,  /* float64 values per row or column of a block that the check of the product holds */
-    SUMS_ALONE = 8,    /* those that belong to neither */
-    VECTORS_PER_K = 4, /* float64 values per k of a step, for the same */
+    VECTORS_PER_K = 4, /* float64 values per k of a step, for the check of the product */
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
     OF_WORK = 2        /* and for a product with work space */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20;
 
-int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols)
+/* Bytes of the sums that the check keeps of a block. */
+static int64_t sums_bytes(int64_t block_rows, int64_t block_cols)
 {
-    return gm_mul_sat(gm_add_sat(gm_mul_sat(SUMS_PER_ROW, gm_add_sat(block_rows, block_cols)), SUMS_ALONE),
-                      sizeof(double));
+    return gm_mul_sat(gm_sum_offset(GM_SUMS, block_rows, block_cols), sizeof(double));
 }
 
 int64_t gm_matmul_plan_vectors(int64_t rows, int64_t cols)
@@ -48,9 +46,8 @@ static int64_t usual_piece(const gm_ring_budget *budget, int64_t depth)
 
 static int64_t slot_bytes(const gm_matmul_plan *plan)
 {
-    return gm_round_up(gm_min(gm_max(plan->piece, gm_matmul_plan_sums_bytes(plan->block_rows, plan->block_cols)),
-                              INT64_MAX - SLOT_UNIT),
-                       SLOT_UNIT);
+    return gm_round_up(
+        gm_min(gm_max(plan->piece, sums_bytes(plan->block_rows, plan->block_cols)), INT64_MAX - SLOT_UNIT), SLOT_UNIT);
 }
 
 /* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small
@@ -147,7 +144,7 @@ static int64_t device_bytes(const gm_matmul_plan *plan, const gm_matmul_part *pa
         panels = gm_max(area(p->m, p->k, p->operand_bytes), area(p->k, p->m, p->operand_bytes));
     int64_t vectors = gm_add_sat(gm_matmul_plan_vectors(r, c),
                                  gm_mul_sat(gm_mul_sat(depth, VECTORS_PER_K), sizeof(double)));
-    vectors = gm_add_sat(vectors, gm_mul_sat(gm_matmul_plan_chains(plan) ? 2 : 1, gm_matmul_plan_sums_bytes(r, c)));
+    vectors = gm_add_sat(vectors, gm_mul_sat(gm_matmul_plan_chains(plan) ? 2 : 1, sums_bytes(r, c)));
     int64_t tiles = plan->tile_count * plan->tile * plan->tile * p->accumulator_bytes;
     int64_t band = gm_mul_sat(gm_mul_sat(plan->band_rows, c), p->file_bytes_c);
     int64_t sum = gm_add_sat(gm_add_sat(gm_add_sat(acc, band), panels), gm_add_sat(vectors, tiles));

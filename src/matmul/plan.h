@@ -16,6 +16,7 @@
 
 #include "base/types/precision.h"
 #include "kernels/matmul/tensor/split.h"
+#include "src/matmul/sums.h"
 #include "src/rates/rates.h"
 #include "src/stream/ring_plan.h"
 #include "base/tiling.h"
@@ -162,9 +163,6 @@ void gm_matmul_plan_exchanged(const gm_matmul_plan *plan, const gm_matmul_part *
 /* Bytes that a part reads from A, B and C0, and the number of its blocks. */
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part);
 int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *part);
-
-/* Bytes of the vectors that the check of a product keeps for a block. */
-int64_t gm_matmul_plan_sums_bytes(int64_t block_rows, int64_t block_cols);
 
 enum { GM_MATMUL_NOTES = 2 }; /* words after x and u: what unpacking notes of A and of B */
 
