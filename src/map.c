@@ -8,8 +8,7 @@
 enum {
     USUAL_PIECE = 8 << 20, /* bytes: files and links reach their speed */
     SPARE_SLOTS = 2,       /* in addition to one for each thread */
-    MOST_SLOTS = 16,
-    ALIGN = 256 /* of the bytes to write, in a slot */
+    MOST_SLOTS = 16
 };
 
 static int64_t bytes_each(const gm_map *map)
@@ -39,7 +38,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     int64_t share = gm_range_length(run->range);
     elements = gm_max(gm_min(elements, gm_round_up(share, unit)) / unit, 1) * unit;
     run->piece = within ? gm_min(elements, within) : elements;
-    run->out_at = gm_round_up(gm_mul_sat(run->piece, map->in), ALIGN);
+    run->out_at = gm_round_up(gm_mul_sat(run->piece, map->in), GM_SLOT_ALIGN);
     *cost = (gm_ring_cost){.slot = gm_add_sat(run->out_at, gm_mul_sat(run->piece, map->out)),
                            .host = map->host,
                            .pieces = gm_ceil_div(share, run->piece),

@@ -7,13 +7,13 @@
 #include "src/exchange/probe.h"
 #include "src/exchange/staged.h"
 #include "src/matmul/cost.h"
+#include "src/stream/stream.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
     STEPS_ON_HOST = 1, /* on the processor, where each step brings all of acc through its caches once more */
-    SLOT_UNIT = 256,   /* bytes */
     VECTORS_PER_K = 4, /* float64 values per k of a step, for the check of the product */
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
@@ -47,7 +47,8 @@ static int64_t usual_piece(const gm_ring_budget *budget, int64_t depth)
 static int64_t slot_bytes(const gm_matmul_plan *plan)
 {
     return gm_round_up(
-        gm_min(gm_max(plan->piece, sums_bytes(plan->block_rows, plan->block_cols)), INT64_MAX - SLOT_UNIT), SLOT_UNIT);
+        gm_min(gm_max(plan->piece, sums_bytes(plan->block_rows, plan->block_cols)), INT64_MAX - GM_SLOT_ALIGN),
+        GM_SLOT_ALIGN);
 }
 
 /* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small

@@ -46,7 +46,7 @@ typedef struct gm_gather_entry {
     int64_t row, place; /* place: position in the block */
 } gm_gather_entry;
 
-/* One rank's plan. Offsets are in bytes of a slot, a multiple of 256 each. */
+/* One rank's plan. Offsets are in bytes of a slot, a multiple of GM_SLOT_ALIGN each. */
 typedef struct gm_gather_plan {
     int held;
     gm_range positions, columns; /* the rank's share */

@@ -2,12 +2,12 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "src/move/gather.h"
+#include "src/stream/stream.h"
 
 enum {
     USUAL_PIECE = 8 << 20, /* bytes: files and links reach their speed */
     SPARE_SLOTS = 2,       /* in addition to one for each thread */
     MOST_SLOTS = 16,
-    ALIGN = 256,
     SHARE = 4096,                        /* bytes of a row that ranks share */
     READ = 4096,                         /* bytes: a shorter row takes as long to read */
     BLOCK = 16,                          /* pieces of data that a block is worth at least */
@@ -36,14 +36,14 @@ void gm_gather_share(const gm_gather_case *c, int ranks, int rank, gm_range *pos
 
 static int64_t room_for(int64_t count, int64_t bytes)
 {
-    return gm_round_up(gm_mul_sat(count, bytes), ALIGN);
+    return gm_round_up(gm_mul_sat(count, bytes), GM_SLOT_ALIGN);
 }
 
 /* Offsets for pieces of indices; returns the bytes up to the end of the numbers of rows. */
 static int64_t set_indices(const problem *p, int64_t pieces)
 {
     gm_gather_plan *plan = p->plan;
-    int64_t at = ALIGN;
+    int64_t at = GM_SLOT_ALIGN;
     plan->pieces = pieces;
     for (int i = 0; i < p->c->indices; i++) {
         plan->raw_at[i] = at;
@@ -56,7 +56,7 @@ static int64_t set_indices(const problem *p, int64_t pieces)
 /* As many columns as `bytes` have room for, whole rows or a part of one that keeps words aligned. */
 static int64_t part_of(const problem *p, int64_t bytes)
 {
-    int64_t most = gm_max(bytes / p->c->size, 1), unit = ALIGN / p->c->size;
+    int64_t most = gm_max(bytes / p->c->size, 1), unit = GM_SLOT_ALIGN / p->c->size;
     return most >= p->columns ? p->columns : most > unit ? most - most % unit : most;
 }
 
@@ -131,7 +131,7 @@ static void grow_block(const problem *p, const gm_ring_budget *budget)
     int64_t size = p->c->size, row = p->columns * size;
     int64_t columns = gm_min(gm_max(ring->device_left, 0) / size, p->columns - plan->block_columns);
     if (plan->block_columns + columns < p->columns) /* parts that keep words aligned */
-        columns -= (plan->block_columns + columns) % gm_min(ALIGN / size, plan->block_columns + columns);
+        columns -= (plan->block_columns + columns) % gm_min(GM_SLOT_ALIGN / size, plan->block_columns + columns);
     if (columns > 0 && gm_ring_plan_add(ring, budget, 0, columns * size))
         plan->block_columns += columns;
     if (plan->block_columns < p->columns)

@@ -17,8 +17,7 @@ enum {
     LARGE_PIECE = 64 << 20, /* where runs are short otherwise */
     LONG_RUN = 64 << 10,    /* bytes that are read or written at a time */
     SPARE_SLOTS = 2,        /* in addition to one for each thread */
-    MOST_SLOTS = 16,
-    ALIGN = 256 /* of the bytes to write, in a slot */
+    MOST_SLOTS = 16
 };
 
 typedef struct transpose {
@@ -98,7 +97,7 @@ static void cut(void *context, const gm_ring_budget *budget, int64_t bytes, gm_r
     gm_boxes *boxes = &((own *)run->own)->boxes;
     gm_boxes_cut(boxes, bytes / (2 * size_of(run)));
     run->piece = gm_boxes_piece(boxes);
-    run->out_at = gm_round_up(gm_mul_sat(run->piece, size_of(run)), ALIGN);
+    run->out_at = gm_round_up(gm_mul_sat(run->piece, size_of(run)), GM_SLOT_ALIGN);
     *cost = (gm_ring_cost){.slot = gm_add_sat(run->out_at, gm_mul_sat(run->piece, size_of(run))),
                            .pieces = gm_boxes_count(boxes),
                            .slots = gm_min(budget->threads + SPARE_SLOTS, MOST_SLOTS)};

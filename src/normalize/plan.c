@@ -12,7 +12,6 @@ enum {
     MOST_PIECE = 16 << 20, /* for a piece to be a whole frame */
     MOST_SLOTS = 32,
     SPARE_SLOTS = 2,                  /* in addition to one for each thread */
-    ALIGN = 256,                      /* of the result, in a slot */
     LEAST_FOR_WIDE_DIGITS = 64 << 20, /* a budget for which digits of 16 bits are counted: 2 MiB a stack or frame */
     BATCH_COUNTS = 64 << 20           /* bytes of counts of frames whose percentiles are searched at a time */
 };
@@ -99,7 +98,7 @@ int64_t gm_normalize_nodes(const gm_normalize_case *c, int flat, int ranks)
 static int64_t set_bytes(const gm_normalize_case *c, gm_normalize_plan *plan)
 {
     int64_t n = plan->piece_rows * plan->piece_cols;
-    plan->in_bytes = gm_round_up(n * (int64_t)gm_dtype_size(c->src.type), ALIGN);
+    plan->in_bytes = gm_round_up(n * (int64_t)gm_dtype_size(c->src.type), GM_SLOT_ALIGN);
     plan->out_bytes = gm_max(n * (int64_t)gm_dtype_size(c->type),
                              gm_normalize_records(c, plan->piece_rows, plan->piece_cols) * (int64_t)sizeof(gm_moments));
     return plan->in_bytes + plan->out_bytes;

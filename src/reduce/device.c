@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-enum { ALIGN = 256 };
-
 /* Elements [at, end) of the rows of a piece of columns, whose col counts over all outer indices. */
 static int read_columns(const gm_reduce *p, const gm_piece *piece, int64_t at, int64_t end, char *to)
 {
@@ -176,7 +174,7 @@ static int write_piece(void *context, const gm_piece *piece, gm_range all, const
         return visit_in_batches(p, piece->row * p->r->inner, piece->rows * p->r->inner,
                                 (const gm_total *)(const void *)(back + batch_totals(p)));
     const gm_moments *leaf = out;
-    int64_t room = gm_round_up(p->plan->at_once * p->leaves * (int64_t)sizeof *leaf, ALIGN);
+    int64_t room = gm_round_up(p->plan->at_once * p->leaves * (int64_t)sizeof *leaf, GM_SLOT_ALIGN);
     gm_total *total = (gm_total *)(void *)((char *)(uintptr_t)back + room); /* the slot is this thread's */
     int status = GM_OK;
     for (int64_t at = 0, count; at < piece->rows && !status; at += count) {

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "io/read/reader.h"
 #include "src/reduce/reduce.h"
+#include "src/stream/stream.h"
 
 enum {
     USUAL_PIECE = 4 << 20, /* a copy of this size reaches the speed of the link */
@@ -12,7 +13,6 @@ enum {
     PIECES = 256,          /* few enough for the cost of each to the ring's thread, and enough to overlap */
     MOST_SLOTS = 32,
     SPARE_SLOTS = 3,       /* in addition to those that are read into */
-    ALIGN = 256,           /* of the records after the elements of a slot */
     MOST_TOTALS = 1 << 20, /* bytes of the totals of columns that go to the host together */
     RUN = 64 << 10,        /* bytes of a row that are worth a read */
     NARROW = 32768,        /* columns side by side that keep a device busy */
@@ -84,7 +84,7 @@ static int64_t cut_whole(const problem *p, int64_t elements, int64_t records, in
     plan->at_once = gm_min(gm_max(piece / each, 1), gm_max(gm_ceil_div(plan->units, p->ranks), 1));
     plan->at_once = whole_units(plan->at_once, unit);
     plan->unit = unit <= plan->at_once && unit <= plan->units / p->ranks ? unit : 1;
-    plan->data = gm_round_up(plan->at_once * elements * p->size, ALIGN);
+    plan->data = gm_round_up(plan->at_once * elements * p->size, GM_SLOT_ALIGN);
     return plan->data + plan->at_once * records;
 }
 
@@ -96,7 +96,7 @@ static int64_t cut_nodes(const problem *p, int64_t piece, gm_reduce_plan *plan)
     plan->unit = 1;
     plan->at_once = gm_min(gm_max(piece / (bytes + RECORD), 1), p->leaves);
     plan->at_once = whole_units(plan->at_once, aligned ? p->chunk / p->leaf : 1);
-    plan->data = gm_round_up(plan->at_once * bytes, ALIGN);
+    plan->data = gm_round_up(plan->at_once * bytes, GM_SLOT_ALIGN);
     return plan->data + plan->at_once * RECORD;
 }
 
@@ -135,7 +135,7 @@ static int64_t cut_columns(const problem *p, int64_t piece, gm_reduce_plan *plan
         plan->unit = row_unit;
     }
     plan->scratch = plan->cols < NARROW && plan->rows > GM_LEAF_COLUMN ? plan->cols * (plan->rows / GM_LEAF_COLUMN) : 0;
-    plan->data = gm_round_up(gm_max(plan->rows * plan->cols * p->size, TOTAL * GM_LEAF_COLUMN), ALIGN);
+    plan->data = gm_round_up(gm_max(plan->rows * plan->cols * p->size, TOTAL * GM_LEAF_COLUMN), GM_SLOT_ALIGN);
     return plan->data;
 }
 
@@ -152,7 +152,7 @@ static int64_t cut(const problem *p, int64_t piece, gm_reduce_plan *plan)
     if (inner == 1 && !shared && gm_add_sat(gm_mul_sat(n, p->size), records) <= piece) {
         plan->mode = GM_REDUCE_SEGMENTS;
         int64_t slot = cut_whole(p, n, records, piece, plan);
-        return gm_round_up(slot, ALIGN) + gm_min(plan->at_once, GM_REDUCE_BATCH) * TOTAL;
+        return gm_round_up(slot, GM_SLOT_ALIGN) + gm_min(plan->at_once, GM_REDUCE_BATCH) * TOTAL;
     }
     if (inner == 1) {
         plan->mode = GM_REDUCE_NODES;

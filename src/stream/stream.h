@@ -142,7 +142,8 @@ typedef struct gm_stream_setup {
     void *progress_context;
 } gm_stream_setup;
 
-enum { GM_SLOT_ALIGN = 256 }; /* bytes: a slot takes a multiple of it of device memory */
+/* Bytes: a slot takes a multiple of it of device memory, and its parts begin at multiples of it. */
+enum { GM_SLOT_ALIGN = 256 };
 
 typedef struct gm_stream gm_stream;
 

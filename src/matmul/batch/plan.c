@@ -6,7 +6,6 @@
 #include "base/tiling.h"
 
 enum {
-    ALIGN = GM_SLOT_ALIGN,
     LARGEST_FRAME = 32 << 20,    /* bytes of a slot: a larger frame is cut into strips and steps, which overlap */
     LARGEST_OF_MANY = 256 << 20, /* on a device of its own, where whole frames overlap with each other ... */
     MANY = 8,                    /* ... as there are some */
@@ -22,7 +21,7 @@ static int64_t times(int64_t a, int64_t b)
 
 static int64_t section(int64_t bytes)
 {
-    return gm_round_up(gm_min(bytes, INT64_MAX - ALIGN), ALIGN);
+    return gm_round_up(gm_min(bytes, INT64_MAX - GM_SLOT_ALIGN), GM_SLOT_ALIGN);
 }
 
 gm_batch_layout gm_batch_lay_out(const gm_batch_plan *plan, int64_t frames)
