@@ -1,6 +1,7 @@
 /* gen - makes matrices or an image stack of random numbers. Ranks, pieces and threads only share the work: every
  * element is a function of seed, dataset and index (base/random.h). */
 #include "base/size.h"
+#include "base/text/words.h"
 #include "io/describe/describe.h"
 #include "kernels/host.h"
 #include "src/map.h"
@@ -152,8 +153,7 @@ static int describe(gm_run *run)
         return status;
     g->big_endian = o->big_endian;
     g->datasets = kind->datasets;
-    while (strcmp(o->distribution, distributions[g->distribution]) != 0)
-        g->distribution++;
+    g->distribution = (gm_distribution)gm_word_index(distributions, GM_DISTRIBUTIONS, o->distribution);
     for (int i = 0; i < kind->datasets && !status; i++)
         status = describe_dataset(run, kind, i, extents);
     int64_t size = (int64_t)gm_dtype_size(g->type), page = PAGE / size;

@@ -46,13 +46,13 @@ typedef struct gm_options {
 #define GM_OPTION(field, name, letter, kind, start, operations, metavar, help) GM_OPTION_##kind field;
 #include "src/options.def"
 #undef GM_OPTION
-    int given[GM_OPTIONS]; /* the option is on the command line */
+    int given[GM_OPTIONS]; /* [GM_OPTION_ROW_field]: the option is on the command line */
 } gm_options;
 
 /* Reads the command line; strings keep pointing into argv. GM_EUSAGE with a message. argv may be reordered. */
 int gm_options_parse(int argc, char **argv, gm_options *options);
 
-/* Was the option called name given on the command line? */
+/* Was the option called name given on the command line? For tables of names; elsewhere given[GM_OPTION_ROW_field]. */
 int gm_options_given(const gm_options *options, const char *name);
 
 /* Help on one operation, or on all for GM_OPERATIONS. */

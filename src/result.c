@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/text/escape.h"
+#include "base/text/words.h"
 #include "io/describe/describe.h"
 
 #include <errno.h>
@@ -100,10 +101,7 @@ static gm_output_layout layout_of(const gm_job *job)
 {
     static const char *const names[] = {
         [GM_OUTPUT_SINGLE] = "single", [GM_OUTPUT_PARTS] = "parts", [GM_OUTPUT_AUTO] = "auto"};
-    gm_output_layout layout = GM_OUTPUT_SINGLE;
-    while (strcmp(names[layout], job->options->output_layout) != 0)
-        layout++;
-    return layout;
+    return (gm_output_layout)gm_word_index(names, GM_OUTPUT_AUTO + 1, job->options->output_layout);
 }
 
 /* Threads of all ranks; only rank 0 gets the sum. Collective. */
@@ -151,7 +149,7 @@ static int create(const gm_job *job, const gm_dataset *inputs, int input_count, 
     if (!status)
         status = gm_output_create(record);
     double gain = status ? 0 : gm_output_gain(record);
-    if (gain >= min_gain && !record->parts && !gm_options_given(job->options, "output-layout"))
+    if (gain >= min_gain && !record->parts && !job->options->given[GM_OPTION_ROW_output_layout])
         gm_note("%s: with --output-layout parts the output would be written up to %.1f times as fast", record->file,
                 gain);
     return status;

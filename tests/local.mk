@@ -83,6 +83,7 @@ GM_TESTS = \
 	tests/base/stop \
 	tests/base/text/escape \
 	tests/base/text/nearest \
+	tests/base/text/words \
 	tests/src/stream/ring_plan \
 	tests/src/stream/share \
 	tests/src/stream/slot \
@@ -401,6 +402,7 @@ tests_base_range_SOURCES = tests/base/range.c
 tests_base_stop_SOURCES = tests/base/stop.c
 tests_base_text_escape_SOURCES = tests/base/text/escape.c
 tests_base_text_nearest_SOURCES = tests/base/text/nearest.c
+tests_base_text_words_SOURCES = tests/base/text/words.c
 tests_base_wide_SOURCES = tests/base/wide.c
 tests_src_reduce_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_reduce_staged_SOURCES = tests/src/reduce/staged.c

@@ -295,13 +295,13 @@ int gm_matmul_describe(const gm_job *job, gm_matmul_case *c)
     const gm_options *o = job->options;
     c->is_batch = o->batch;
     c->frames = c->is_batch ? -1 : 1;
-    if (c->is_batch && (o->flatten || o->grid || gm_options_given(o, "panels")))
+    if (c->is_batch && (o->flatten || o->grid || o->given[GM_OPTION_ROW_panels]))
         return gm_fail(GM_EUSAGE, "--batch takes no --flatten, --grid or --panels: ranks share the frames of stacks");
     c->is_column = strcmp(o->order, "column") == 0;
     c->transpose[place_of(c, GM_A)] = o->transpose && strchr(o->transpose, 'a');
     c->transpose[place_of(c, GM_B)] = o->transpose && strchr(o->transpose, 'b');
     c->alpha = o->alpha;
-    c->beta = o->add && !gm_options_given(o, "beta") ? 1 : o->beta;
+    c->beta = o->add && !o->given[GM_OPTION_ROW_beta] ? 1 : o->beta;
     c->has_c0 = c->beta != 0;
     c->verify = !o->no_verify;
     if (c->has_c0 && !o->add)

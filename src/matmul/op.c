@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/size.h"
+#include "base/text/words.h"
 #include "src/exchange/exchange.h"
 #include "src/matmul/cost.h"
 #include "src/matmul/op.h"
@@ -10,7 +11,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 /* "RxCxK" */
 static int read_grid(const char *text, int64_t *grid)
@@ -31,10 +31,7 @@ static gm_panels panels_of(const char *text)
 {
     static const char *const words[] = {
         [GM_PANELS_AUTO] = "auto", [GM_PANELS_READ] = "read", [GM_PANELS_EXCHANGE] = "exchange"};
-    int way = GM_PANELS_EXCHANGE;
-    while (way > GM_PANELS_AUTO && strcmp(text, words[way]) != 0)
-        way--;
-    return (gm_panels)way;
+    return (gm_panels)gm_word_index(words, GM_PANELS_EXCHANGE + 1, text);
 }
 
 /* The problem of the plan: that of the first rank, for all ranks. */

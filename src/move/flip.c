@@ -40,7 +40,7 @@ static int describe(gm_run *run)
     const gm_dataset *d = &f->in;
     char title[GM_PATH_MAX];
     int axis = 0, status = gm_run_describe_input(run, 0, run->job->options->operands[0], NULL);
-    if (!status && !gm_options_given(run->job->options, "axis"))
+    if (!status && !run->job->options->given[GM_OPTION_ROW_axis])
         status = gm_fail(GM_EUSAGE, "flip needs --axis N, the number of a dimension");
     if (!status && d->view_rank == 0)
         status = gm_fail(GM_EINPUT, "%s: is a single number, flip needs a dimension", gm_dataset_title(d, title));

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/size.h"
+#include "base/text/words.h"
 #include "io/describe/describe.h"
 
 #include <float.h>
@@ -49,12 +50,9 @@ static int check_options(const gm_options *o, gm_method method)
 
 static int read_words(const gm_options *o, gm_normalize_case *c)
 {
-    while (strcmp(o->method, methods[c->method]) != 0)
-        c->method++;
-    while (strcmp(o->per, pers[c->per]) != 0)
-        c->per++;
-    while (strcmp(o->round, roundings[c->rounding]) != 0)
-        c->rounding++;
+    c->method = (gm_method)gm_word_index(methods, GM_METHODS, o->method);
+    c->per = (gm_per)gm_word_index(pers, GM_PERS, o->per);
+    c->rounding = (gm_rounding)gm_word_index(roundings, GM_ROUND_TRUNCATE + 1, o->round);
     c->log = o->log;
     c->sub = o->sub;
     c->factor = o->factor;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/text/escape.h"
+#include "base/text/words.h"
 #include "src/reduce/reduce.h"
 #include "src/run.h"
 
@@ -10,6 +11,8 @@
 /* --axis: the shape of the reduction and of its results. */
 static int read_axis(const char *axis, gm_reduce_case *r)
 {
+    enum { FRAME, PIXEL, VECTOR, WORDS };
+    static const char *const words[WORDS] = {[FRAME] = "frame", [PIXEL] = "pixel", [VECTOR] = "vector"};
     const gm_dataset *d = &r->dataset;
     char title[GM_PATH_MAX];
     int64_t number;
@@ -19,19 +22,19 @@ static int read_axis(const char *axis, gm_reduce_case *r)
     r->n = gm_dataset_elements(d);
     if (strcmp(axis, "all") == 0)
         return GM_OK;
-    int is_word = strcmp(axis, "frame") == 0 || strcmp(axis, "pixel") == 0 || strcmp(axis, "vector") == 0;
+    int word = gm_word_index(words, WORDS, axis), is_word = word >= 0;
     if (!is_word && gm_integer_parse(axis, INT64_MIN, INT64_MAX, &number))
         return gm_fail(GM_EUSAGE, "--axis '%s': expected all, frame, pixel, vector or the number of a dimension", axis);
     if (d->view_rank == 0)
         return gm_fail(GM_EUSAGE, "--axis %s: %s is a scalar, expected --axis all", axis, gm_dataset_title(d, title));
     if (!is_word && gm_run_axis(d, axis, &place))
         return GM_EUSAGE;
-    if (strcmp(axis, "vector") == 0)
+    if (word == VECTOR)
         place = last;
     r->n = 1;
     for (int k = 0; k <= last; k++) {
-        int reduced = strcmp(axis, "frame") == 0 ? k > 0 : k == place;
-        int64_t *factor = reduced ? &r->n : k < place || strcmp(axis, "frame") == 0 ? &r->outer : &r->inner;
+        int reduced = word == FRAME ? k > 0 : k == place;
+        int64_t *factor = reduced ? &r->n : k < place || word == FRAME ? &r->outer : &r->inner;
         *factor = gm_mul_sat(*factor, d->view[k]);
         if (!reduced)
             r->dims[r->rank++] = d->view[k];
