@@ -28,6 +28,14 @@ int64_t gm_add_sat(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &out) ? INT64_MAX : out;
 }
 
+int64_t gm_product_sat(const int64_t *factors, int count)
+{
+    int64_t product = 1;
+    for (int i = 0; i < count; i++)
+        product = gm_mul_sat(product, factors[i]);
+    return product;
+}
+
 /* The power of two of the unit after a number: "", "B", "M", "MB", "MiB" ...; -1 for anything else. */
 static int unit_shift(const char *unit)
 {

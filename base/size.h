@@ -16,6 +16,9 @@ int gm_mul(int64_t a, int64_t b, int64_t *out);
 int64_t gm_mul_sat(int64_t a, int64_t b);
 int64_t gm_add_sat(int64_t a, int64_t b);
 
+/* The product of factors [count], as gm_mul_sat() makes it: 0 where one of them is 0, 1 where there are none. */
+int64_t gm_product_sat(const int64_t *factors, int count);
+
 static inline int64_t gm_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -8,10 +8,7 @@
 
 int64_t gm_dataset_elements(const gm_dataset *dataset)
 {
-    int64_t elements = 1;
-    for (int d = 0; d < dataset->view_rank; d++)
-        elements = gm_mul_sat(elements, dataset->view[d]);
-    return elements;
+    return gm_product_sat(dataset->view, dataset->view_rank);
 }
 
 char *gm_dataset_title(const gm_dataset *dataset, char *text)
@@ -25,9 +22,7 @@ char *gm_dataset_title(const gm_dataset *dataset, char *text)
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols)
 {
     *rows = dataset->view_rank > 0 ? dataset->view[0] : 1;
-    *cols = 1;
-    for (int d = 1; d < dataset->view_rank; d++)
-        *cols = gm_mul_sat(*cols, dataset->view[d]);
+    *cols = gm_product_sat(dataset->view + 1, dataset->view_rank - 1);
 }
 
 char *gm_shape_format(int rank, const int64_t *dims, char *text)
@@ -72,8 +67,5 @@ int64_t gm_dataset_row_unit(const gm_dataset *dataset)
 
 int64_t gm_dataset_col_unit(const gm_dataset *dataset)
 {
-    int64_t unit = gm_dataset_view_unit(dataset, 1);
-    for (int d = 2; d < dataset->view_rank; d++)
-        unit = gm_mul_sat(unit, dataset->view[d]);
-    return unit;
+    return gm_mul_sat(gm_dataset_view_unit(dataset, 1), gm_product_sat(dataset->view + 2, dataset->view_rank - 2));
 }

@@ -93,17 +93,6 @@ static int read_name(const char *text, const struct kind *kind, char *file)
     return status;
 }
 
-static int64_t count_elements(int rank, const int64_t *dims)
-{
-    int64_t elements = 1;
-    for (int d = 0; d < rank; d++)
-        if (dims[d] == 0)
-            return 0;
-    for (int d = 0; d < rank; d++)
-        elements = gm_mul_sat(elements, dims[d]);
-    return elements;
-}
-
 /* The datasets, one after the other in one range. */
 typedef struct gen {
     gm_dtype type;
@@ -121,7 +110,7 @@ static int describe_dataset(gm_run *run, const struct kind *kind, int index, con
     int rank = kind->dataset[index].rank;
     for (int d = 0; d < rank; d++)
         dims[d] = extents[kind->dataset[index].extent[d]];
-    int64_t elements = count_elements(rank, dims);
+    int64_t elements = gm_product_sat(dims, rank);
     if (gm_mul_sat(gm_add_sat(before, elements), (int64_t)gm_dtype_size(g->type)) == INT64_MAX)
         return gm_fail(GM_EUSAGE, "gen %s: %s of %s %s elements would have 2^63 bytes or more", kind->name,
                        kind->dataset[index].name, gm_shape_format(rank, dims, shape), gm_dtype_name(g->type));

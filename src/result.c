@@ -87,10 +87,9 @@ static int64_t bytes_of(const gm_output_record *record)
 {
     int64_t sum = 0;
     for (int i = 0; i < record->datasets; i++) {
-        int64_t bytes = (int64_t)gm_dtype_size(record->dataset[i].type);
-        for (int d = 0; d < record->dataset[i].rank; d++)
-            bytes = gm_mul_sat(bytes, record->dataset[i].dims[d]);
-        sum = gm_add_sat(sum, gm_mul_sat(bytes, record->dataset[i].chunked ? 2 : 1));
+        const gm_output_dataset *d = &record->dataset[i];
+        int64_t bytes = gm_mul_sat((int64_t)gm_dtype_size(d->type), gm_product_sat(d->dims, d->rank));
+        sum = gm_add_sat(sum, gm_mul_sat(bytes, d->chunked ? 2 : 1));
     }
     return sum;
 }

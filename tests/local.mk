@@ -80,6 +80,7 @@ GM_TESTS = \
 	tests/base/file/new_file \
 	tests/base/random \
 	tests/base/range \
+	tests/base/size \
 	tests/base/stop \
 	tests/base/text/escape \
 	tests/base/text/nearest \
@@ -399,6 +400,7 @@ tests_base_file_leftover_SOURCES = tests/base/file/leftover.c tests/base/file/ea
 tests_base_file_new_file_SOURCES = tests/base/file/new_file.c tests/base/file/each.h
 tests_base_random_SOURCES = tests/base/random.c
 tests_base_range_SOURCES = tests/base/range.c
+tests_base_size_SOURCES = tests/base/size.c
 tests_base_stop_SOURCES = tests/base/stop.c
 tests_base_text_escape_SOURCES = tests/base/text/escape.c
 tests_base_text_nearest_SOURCES = tests/base/text/nearest.c

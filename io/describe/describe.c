@@ -153,13 +153,7 @@ static int read_type(hid_t set, const char *title, gm_dataset *record, int *exac
     H5Tclose(type);
     if (status)
         return status;
-    int64_t bytes = (int64_t)gm_dtype_size(record->type);
-    for (int d = 0; d < record->rank; d++) {
-        if (record->dims[d] == 0)
-            return GM_OK;
-        bytes = gm_mul_sat(bytes, record->dims[d]);
-    }
-    if (bytes == INT64_MAX)
+    if (gm_mul_sat((int64_t)gm_dtype_size(record->type), gm_product_sat(record->dims, record->rank)) == INT64_MAX)
         return gm_fail(GM_EINPUT, "%s: has more than 2^63 bytes", title);
     return GM_OK;
 }

@@ -154,12 +154,10 @@ int gm_filters_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipe
     } known[] = {{H5Z_FILTER_DEFLATE, GM_FILTER_DEFLATE, 1},
                  {H5Z_FILTER_SHUFFLE, GM_FILTER_SHUFFLE, 1},
                  {H5Z_FILTER_FLETCHER32, GM_FILTER_FLETCHER32, 0}};
-    int64_t bytes = (int64_t)gm_dtype_size(record->type);
+    int64_t bytes = gm_mul_sat((int64_t)gm_dtype_size(record->type), gm_product_sat(record->chunk, record->rank));
     int deflates = 0;
 
     *pipeline = (gm_pipeline){.count = H5Pget_nfilters(plist)};
-    for (int d = 0; d < record->rank; d++)
-        bytes = gm_mul_sat(bytes, record->chunk[d]);
     pipeline->bytes = (size_t)bytes;
     if (pipeline->count < 0 || pipeline->count > GM_FILTERS_MAX || bytes > UINT32_MAX)
         return 0;

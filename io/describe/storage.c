@@ -157,10 +157,8 @@ static haddr_t allocated_bytes(hid_t set)
 /* Of damaged data that are stored as less than all elements libhdf5 reads what lies after them. */
 static int check_stored(hid_t set, hid_t plist, size_t type_bytes, const char *title, const gm_dataset *record)
 {
-    int64_t bytes = (int64_t)type_bytes;
+    int64_t bytes = gm_mul_sat((int64_t)type_bytes, gm_product_sat(record->dims, record->rank));
     hsize_t stored = H5Dget_storage_size(set);
-    for (int d = 0; d < record->rank; d++)
-        bytes = gm_mul_sat(bytes, record->dims[d]);
     int never_written = record->layout == GM_CONTIGUOUS && stored == 0;
     if (never_written || H5Pget_external_count(plist) > 0)
         return GM_OK;

@@ -56,9 +56,7 @@ int64_t gm_chunk_reader_estimate(int64_t table_bytes, int64_t chunk_bytes, int f
 
 int64_t gm_chunk_reader_bytes(const gm_dataset *dataset, int threads, int64_t room)
 {
-    int64_t chunk = (int64_t)gm_dtype_size(dataset->type);
-    for (int d = 0; d < dataset->rank; d++)
-        chunk = gm_mul_sat(chunk, dataset->chunk[d]);
+    int64_t chunk = gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->chunk, dataset->rank));
     return gm_chunk_reader_estimate(gm_chunks_bytes(dataset), chunk, dataset->filters > 0, threads, room);
 }
 

@@ -66,9 +66,7 @@ typedef struct open_call {
 static hid_t access_for(opened *o, const gm_dataset *dataset)
 {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    int64_t bytes = (int64_t)gm_dtype_size(dataset->type);
-    for (int d = 0; d < dataset->rank; d++)
-        bytes = gm_mul_sat(bytes, dataset->chunk[d]);
+    int64_t bytes = gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->chunk, dataset->rank));
     o->chunk_bytes = dataset->layout == GM_CHUNKED ? bytes : 0;
     if (!o->chunk_bytes)
         return access;

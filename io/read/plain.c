@@ -38,13 +38,11 @@ static int read_direct(gm_plain *plain, const gm_region *region, char *dst)
 static int open_direct(gm_plain *plain)
 {
     const gm_dataset *dataset = &plain->dataset;
-    int64_t end = (int64_t)gm_dtype_size(dataset->type);
+    int64_t end = gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->dims, dataset->rank));
     struct stat st;
     plain->bytes.fd = open(dataset->data_file, O_RDONLY | O_CLOEXEC);
     if (plain->bytes.fd < 0 || fstat(plain->bytes.fd, &st))
         return gm_fail(GM_EINPUT, "%s: %s cannot be opened: %s", plain->title, dataset->data_file, strerror(errno));
-    for (int d = 0; d < dataset->rank; d++)
-        end = gm_mul_sat(end, dataset->dims[d]);
     end = gm_add_sat(end, dataset->offset);
     if (dataset->offset < 0 || end > st.st_size)
         return gm_fail(GM_EINPUT, "%s: %s ends at byte %" PRId64 ", expected %" PRId64 ": it is damaged or truncated",

@@ -71,9 +71,7 @@ static int are_apart(const gm_sources *s, const gm_source *source, const entry *
 static int fill_it(const gm_sources *s, const gm_source *source)
 {
     const int64_t *dims = s->word + source->words;
-    int64_t all = 1, sum = 0;
-    for (int d = 0; d < source->rank; d++)
-        all = gm_mul_sat(all, dims[d]);
+    int64_t all = gm_product_sat(dims, source->rank), sum = 0;
     for (int64_t i = 0; i < source->patches; i++) {
         gm_patch p;
         int64_t elements = 1;

@@ -59,10 +59,7 @@ static int64_t first_of(const gm_output_record *record, int64_t chunks, int rank
 
 static int64_t chunk_bytes(const gm_output_dataset *dataset)
 {
-    int64_t bytes = (int64_t)gm_dtype_size(dataset->type);
-    for (int d = 0; d < dataset->rank; d++)
-        bytes = gm_mul_sat(bytes, dataset->chunk[d]);
-    return bytes;
+    return gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->chunk, dataset->rank));
 }
 
 /* The first element of a chunk of a dataset. */

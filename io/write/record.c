@@ -24,21 +24,12 @@ int gm_record_reopen(const gm_output_record *record)
 
 int64_t gm_record_bytes(const gm_output_dataset *dataset)
 {
-    int64_t bytes = (int64_t)gm_dtype_size(dataset->type);
-    for (int d = 0; d < dataset->rank; d++)
-        if (dataset->dims[d] == 0)
-            return 0;
-    for (int d = 0; d < dataset->rank; d++)
-        bytes = gm_mul_sat(bytes, dataset->dims[d]);
-    return bytes;
+    return gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->dims, dataset->rank));
 }
 
 int64_t gm_record_columns(const gm_output_dataset *dataset)
 {
-    int64_t columns = 1;
-    for (int d = 1; d < dataset->rank; d++)
-        columns = gm_mul_sat(columns, dataset->dims[d]);
-    return columns;
+    return gm_product_sat(dataset->dims + 1, dataset->rank - 1);
 }
 
 hid_t gm_record_type(const gm_output_dataset *dataset)

@@ -49,10 +49,7 @@ static int64_t length(const gm_boxes *b, int d)
 
 int64_t gm_boxes_piece(const gm_boxes *b)
 {
-    int64_t elements = 1;
-    for (int d = 0; d < b->rank; d++)
-        elements = gm_mul_sat(elements, b->extent[d]);
-    return elements;
+    return gm_product_sat(b->extent, b->rank);
 }
 
 int64_t gm_boxes_elements(const gm_boxes *b)

@@ -49,9 +49,7 @@ static int describe(gm_run *run)
     if (status)
         return status;
     f->n = d->view[axis];
-    f->inner = 1;
-    for (int k = axis + 1; k < d->view_rank; k++)
-        f->inner = gm_mul_sat(f->inner, d->view[k]);
+    f->inner = gm_product_sat(d->view + axis + 1, d->view_rank - axis - 1);
     set_work(run, axis);
     return gm_run_describe_moved(run, d, d->view_rank, d->view);
 }
