@@ -13,6 +13,14 @@
 #include "base/random.h"
 #include "base/status.h"
 
+/* A function that is compiled for wider vectors too; the program takes the widest that the processor has. Operations do
+ * not fuse, and the function fixes the order of its sums: the bits are the same in all versions. */
+#if defined __x86_64__ && defined __GNUC__ && !defined __SANITIZE_THREAD__
+#define GM_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define GM_WIDE
+#endif
+
 /* dst[i] = src[i], n file elements of a type converted to float32 or float64: one row of unpack, on the calling thread.
  * src needs no alignment. */
 void gm_cpu_row_f32(float *dst, const void *src, int64_t n, gm_dtype type, int swap);

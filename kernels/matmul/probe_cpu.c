@@ -7,14 +7,6 @@
 #include "kernels/host.h"
 #include "kernels/matmul/calls.h"
 
-/* Compiled for wider vectors too; the program takes the widest that the processor has. Operations do not fuse and
- * the order of sums is fixed: the bits are the same in all versions. */
-#if defined __x86_64__ && defined __GNUC__ && !defined __SANITIZE_THREAD__
-#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDE
-#endif
-
 enum {
     SEGMENT =
         512,  /* columns that are worked on at a time: with the sums of their columns they stay in the first cache */
@@ -104,7 +96,7 @@ static void add_squares(const gm_probe_call *call, int64_t i0, int64_t i1, int64
     }
 }
 
-WIDE static void add_row(const gm_probe_call *call, int64_t i)
+GM_WIDE static void add_row(const gm_probe_call *call, int64_t i)
 {
     double buffer[SEGMENT], r = 0, r_abs = 0, r_sq = 0;
     for (int64_t j = 0; j < call->cols; j += SEGMENT) {
@@ -124,7 +116,7 @@ WIDE static void add_row(const gm_probe_call *call, int64_t i)
 }
 
 /* Columns j .. j + n - 1 of rows i0 .. i1 - 1. */
-WIDE static void add_columns(const gm_probe_call *call, int64_t i0, int64_t i1, int64_t j, int64_t n)
+GM_WIDE static void add_columns(const gm_probe_call *call, int64_t i0, int64_t i1, int64_t j, int64_t n)
 {
     double buffer[SEGMENT], before[SEGMENT];
     double *s = call->s ? call->s + j : NULL, *s_abs = call->s_abs ? call->s_abs + j : NULL,

@@ -5,14 +5,6 @@
 #include "kernels/host.h"
 #include "kernels/normalize/normalize.h"
 
-/* Compiled for wider vectors too; the program takes the widest that the processor has. Operations do not fuse: the bits
- * are the same in all versions. */
-#if defined __x86_64__ && defined __GNUC__ && !defined __SANITIZE_THREAD__
-#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDE
-#endif
-
 enum {
     SEGMENT = 512,       /* elements processed at a time, in buffers that the first-level cache holds */
     BATCH = 32 * SEGMENT /* that a thread takes at a time */

@@ -2,14 +2,14 @@
  * double, OF(name) the name of a function there, OF_TYPE(name, id) its name for an element type. p: elements, v:
  * values, n of them. */
 
-WIDE static void OF(scale)(REAL *v, const REAL *p, int64_t n, REAL sub, REAL factor, REAL add)
+GM_WIDE static void OF(scale)(REAL *v, const REAL *p, int64_t n, REAL sub, REAL factor, REAL add)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         v[i] = OF(gm_scaled)(p[i], sub, factor, add);
 }
 
-WIDE static void OF(scale_each)(REAL *v, const REAL *p, int64_t n, const REAL *sub, const REAL *factor, REAL add)
+GM_WIDE static void OF(scale_each)(REAL *v, const REAL *p, int64_t n, const REAL *sub, const REAL *factor, REAL add)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
@@ -23,7 +23,7 @@ static void OF(minus_log)(REAL *v, int64_t n)
 }
 
 /* A loop for each rounding: it is a constant there, or the loop does not vectorize. */
-WIDE static void OF(whole)(REAL *v, int64_t n, gm_rounding rounding)
+GM_WIDE static void OF(whole)(REAL *v, int64_t n, gm_rounding rounding)
 {
     if (rounding == GM_ROUND_NEAREST_EVEN) {
 #pragma omp simd
@@ -40,7 +40,7 @@ WIDE static void OF(whole)(REAL *v, int64_t n, gm_rounding rounding)
     }
 }
 
-WIDE static int64_t OF(count_nan)(const REAL *v, int64_t n)
+GM_WIDE static int64_t OF(count_nan)(const REAL *v, int64_t n)
 {
     int64_t count = 0;
 #pragma omp simd reduction(+ : count)
@@ -65,21 +65,21 @@ static void OF(spread)(const gm_normalize_call *call, int64_t at, int64_t n, REA
 }
 
 /* Values to elements of a type; returns the number of those that are clipped. */
-#define GM_DTYPE(id, name, ctype, kind, bytes, digits)                                                        \
-    WIDE static int64_t OF_TYPE(store, id)(const gm_normalize_call *call, void *to, const REAL *v, int64_t n) \
-    {                                                                                                         \
-        gm_raw##bytes *out = to, below = (gm_raw##bytes)call->below, above = (gm_raw##bytes)call->above;      \
-        REAL lo = (REAL)call->lo, hi = (REAL)call->hi;                                                        \
-        int64_t clipped = 0;                                                                                  \
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                                   \
-        {                                                                                                     \
-            out[i] = OF_TYPE(gm_store, id)(v[i], lo, hi, below, above);                                       \
-        }                                                                                                     \
-        _Pragma("omp simd reduction(+ : clipped)") for (int64_t i = 0; i < n; i++)                            \
-        {                                                                                                     \
-            clipped += OF_TYPE(gm_clips, id)(v[i], lo, hi);                                                   \
-        }                                                                                                     \
-        return clipped;                                                                                       \
+#define GM_DTYPE(id, name, ctype, kind, bytes, digits)                                                           \
+    GM_WIDE static int64_t OF_TYPE(store, id)(const gm_normalize_call *call, void *to, const REAL *v, int64_t n) \
+    {                                                                                                            \
+        gm_raw##bytes *out = to, below = (gm_raw##bytes)call->below, above = (gm_raw##bytes)call->above;         \
+        REAL lo = (REAL)call->lo, hi = (REAL)call->hi;                                                           \
+        int64_t clipped = 0;                                                                                     \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                                      \
+        {                                                                                                        \
+            out[i] = OF_TYPE(gm_store, id)(v[i], lo, hi, below, above);                                          \
+        }                                                                                                        \
+        _Pragma("omp simd reduction(+ : clipped)") for (int64_t i = 0; i < n; i++)                               \
+        {                                                                                                        \
+            clipped += OF_TYPE(gm_clips, id)(v[i], lo, hi);                                                      \
+        }                                                                                                        \
+        return clipped;                                                                                          \
     }
 #include "base/types/dtypes.def"
 #undef GM_DTYPE
