@@ -13,16 +13,15 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "base/text/hash.h"
 
 static const int64_t second = 1000000000, tick = 10000000; /* ns; ticks are of 1 to 10 ms */
-
-static const uint64_t hash_start = 0xcbf29ce484222325;
 
 static uint64_t hash(uint64_t sum, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     for (size_t i = 0; i < bytes; i++)
-        sum = (sum ^ at[i]) * 0x100000001b3;
+        sum = gm_hash_step(sum, at[i]);
     return sum;
 }
 
@@ -41,7 +40,7 @@ static void find_host(void)
     if (file)
         fclose(file);
     gethostname(name, sizeof name - 1);
-    this_host = hash(hash(hash_start, name, strlen(name)), boot, strlen(boot)) | 1;
+    this_host = hash(hash(GM_HASH_START, name, strlen(name)), boot, strlen(boot)) | 1;
 }
 
 /* --- Stamps --- */
@@ -72,7 +71,7 @@ static int add_range(int fd, int64_t offset, size_t bytes, uint64_t *sum)
 static int take_stamp(int fd, int64_t size, uint64_t *stamp)
 {
     int64_t end = gm_min(size, END);
-    uint64_t sum = hash(hash_start, &size, sizeof size);
+    uint64_t sum = hash(GM_HASH_START, &size, sizeof size);
     int failed = add_range(fd, 0, (size_t)end, &sum);
     if (!failed)
         failed = add_range(fd, size - end, (size_t)end, &sum);

@@ -1,6 +1,7 @@
 #include "mpi/bind.h"
 
 #include "base/range.h"
+#include "base/text/hash.h"
 #include "mpi/allowance.h"
 
 #include <inttypes.h>
@@ -59,10 +60,10 @@ static hwloc_const_cpuset_t given(const gm_bind_view *v, int replace)
 
 char *gm_bind_key(const gm_bind_view *v, int replace, int prefer_numa, char *key)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, of the numbers of the processors */
+    uint64_t hash = GM_HASH_START; /* of the numbers of the processors */
     int at = -1;
     while (v && (at = hwloc_bitmap_next(given(v, replace), at)) >= 0)
-        hash = (hash ^ (uint64_t)at) * UINT64_C(1099511628211);
+        hash = gm_hash_step(hash, (uint64_t)at);
     snprintf(key, GM_KEY_MAX, "node %d, %016" PRIx64, prefer_numa, hash);
     return key;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/text/hash.h"
 
 enum { STEM_CUT = 160, STEM_LONGEST = STEM_CUT + 17 }; /* the stem of a stem is the same */
 
@@ -32,9 +33,9 @@ const char *gm_path_base(const char *path)
 
 uint64_t gm_path_hash(uint64_t seed, const char *text)
 {
-    uint64_t hash = seed ? seed : UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = seed ? seed : GM_HASH_START;
     for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+        hash = gm_hash_step(hash, (unsigned char)*text);
     return hash;
 }
 

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "base/stop.h"
+#include "base/text/hash.h"
 
 /* A table as bytes: the head, then its arrays. */
 typedef struct head {
@@ -28,14 +29,14 @@ static table *tables; /* for the life of the process: a record may be read again
 uint64_t gm_sources_hash(const void *data, size_t bytes)
 {
     const unsigned char *at = data;
-    uint64_t sum = 0xcbf29ce484222325 ^ bytes, word;
+    uint64_t sum = GM_HASH_START ^ bytes, word;
     for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
         memcpy(&word, at, sizeof word);
         sum = (sum ^ word) * 0x9e3779b97f4a7c15;
         sum ^= sum >> 29;
     }
     for (; bytes; bytes--)
-        sum = (sum ^ *at++) * 0x100000001b3;
+        sum = gm_hash_step(sum, *at++);
     return sum ^ sum >> 32;
 }
 
