@@ -87,14 +87,20 @@ int gm_matmul_op_suit(gm_run *run)
 
 /* --- The plan --- */
 
-static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
+gm_ring_request gm_matmul_op_request(const gm_run *run, const gm_ring_budget *budget)
 {
-    gm_matmul *p = run->own;
     gm_ring_request request = gm_run_ring_request(run, budget);
-    const gm_matmul_case *c = run->c;
     request.buffers = 1;
     for (int i = 0; i < run->shape.inputs; i++)
         request.buffers &= gm_reader_takes_any(&run->input[i]);
+    return request;
+}
+
+static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
+{
+    gm_matmul *p = run->own;
+    gm_ring_request request = gm_matmul_op_request(run, budget);
+    const gm_matmul_case *c = run->c;
     *p = (gm_matmul){.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none};
     if (!p->product)
         return gm_matmul_check_device(run->job, c);
@@ -174,17 +180,22 @@ static int work(const gm_run *run, int rank, gm_work *passes)
 
 /* --- Memory --- */
 
+int gm_matmul_op_open(gm_run *run, gm_matmul *product, int status)
+{
+    if (!status)
+        status = gm_run_open_ring(run);
+    product->reader = run->reader;
+    product->stream = run->stream;
+    return status;
+}
+
 static int prepare(gm_run *run)
 {
     gm_matmul *p = run->own;
     int status = p->part.idle ? GM_OK : gm_run_open_readers(run);
     if (!status && !p->part.idle)
         status = gm_matmul_allocate(p, &run->pool);
-    if (!status)
-        status = gm_run_open_ring(run);
-    p->reader = run->reader;
-    p->stream = run->stream;
-    return status;
+    return gm_matmul_op_open(run, p, status);
 }
 
 static void release(gm_run *run)
@@ -237,11 +248,7 @@ static int run_all(gm_run *run)
         report->times.seconds[GM_PHASE_EXCHANGE] += gm_exchange_seconds(p->exchange);
     if (!status)
         status = gm_matmul_repair(p, &report->times);
-    status = gm_job_agree_all(run->job, status);
-    report->flop = p->flop;
-    status = gm_matmul_op_judge_all(run->job, p, status);
-    gm_matmul_op_add_attributes(run, &p->verdict);
-    return status;
+    return gm_matmul_op_judge_all(run, p, gm_job_agree_all(run->job, status));
 }
 
 static const gm_operation *variant(const gm_options *options)

@@ -12,14 +12,19 @@ extern const gm_operation gm_op_matmul_batch;
 int gm_matmul_op_describe(gm_run *run);
 int gm_matmul_op_suit(gm_run *run);
 
+/* The request for the ring: threads may have buffers if all operands may be read from any byte on. */
+gm_ring_request gm_matmul_op_request(const gm_run *run, const gm_ring_budget *budget);
+
+/* The end of gm_operation.prepare, after what had this status: opens the ring, and lends it and the readers to the
+ * product. Returns the status, or GM_EDEVICE. Not collective. */
+int gm_matmul_op_open(gm_run *run, gm_matmul *product, int status);
+
 /* Prints what is multiplied, and by which kernel: the first lines of --plan. */
 void gm_matmul_op_print(const gm_run *run, const gm_matmul *product);
 
-/* Gathers and reports the verdicts of all ranks, also of a product that failed its check: its message is kept. Returns
- * the status, or that of its own failure. Collective. */
-int gm_matmul_op_judge_all(gm_job *job, gm_matmul *product, int status);
-
-/* The attributes of C about precision and check. Rank 0. */
-void gm_matmul_op_add_attributes(gm_run *run, const gm_verdict *verdict);
+/* The end of gm_operation.run_all, with the agreed status: reports the flop, gathers and reports the verdicts of all
+ * ranks, also of a product that failed its check, whose message is kept, and adds the attributes of C about precision
+ * and check. Returns the status, or that of its own failure. Collective. */
+int gm_matmul_op_judge_all(gm_run *run, gm_matmul *product, int status);
 
 #endif

@@ -118,7 +118,7 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
 }
 
 /* Gathers and reports the verdicts, also of a product that failed its check: its message is kept. Collective. */
-int gm_matmul_op_judge_all(gm_job *job, gm_matmul *p, int status)
+static int judge_all(gm_job *job, gm_matmul *p, int status)
 {
     if (status != GM_OK && status != GM_ECHECK)
         return status;
@@ -136,11 +136,12 @@ int gm_matmul_op_judge_all(gm_job *job, gm_matmul *p, int status)
     return status ? gm_fail(cause.code, "%s", cause.text) : GM_OK;
 }
 
-void gm_matmul_op_add_attributes(gm_run *run, const gm_verdict *v)
+static void add_attributes(gm_run *run, const gm_matmul *p)
 {
-    const gm_matmul_case *c = run->c;
+    const gm_matmul_case *c = p->c;
+    const gm_verdict *v = &p->verdict;
     gm_run_add_text(run, "precision", gm_precision_get(c->precision)->name);
-    gm_run_add_text(run, "kernel", ((const gm_matmul *)run->own)->product->kernel);
+    gm_run_add_text(run, "kernel", p->product->kernel);
     for (int s = 0; s < GM_SCHEMES && has_schemes(v); s++)
         gm_run_add_real(run, schemes[s].attribute, share_of(v, s));
     gm_run_add_text(run, "verification", outcome(c, v));
@@ -149,4 +150,12 @@ void gm_matmul_op_add_attributes(gm_run *run, const gm_verdict *v)
     gm_run_add_real(run, "verification_residual", v->passed.residual);
     gm_run_add_real(run, "verification_threshold", v->passed.threshold);
     gm_run_add_integer(run, "verification_repaired", v->repaired);
+}
+
+int gm_matmul_op_judge_all(gm_run *run, gm_matmul *p, int status)
+{
+    run->job->report.flop = p->flop;
+    status = judge_all(run->job, p, status);
+    add_attributes(run, p);
+    return status;
 }

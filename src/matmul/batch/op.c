@@ -17,10 +17,7 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     gm_batch *b = run->own;
     gm_matmul *p = &b->product;
     const gm_matmul_case *c = run->c;
-    gm_ring_request request = gm_run_ring_request(run, budget);
-    request.buffers = 1;
-    for (int i = 0; i < run->shape.inputs; i++)
-        request.buffers &= gm_reader_takes_any(&run->input[i]);
+    gm_ring_request request = gm_matmul_op_request(run, budget);
     *b = (gm_batch){
         .product = {.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none}};
     if (!p->product)
@@ -130,11 +127,7 @@ static int prepare(gm_run *run)
     int status = idle ? GM_OK : gm_run_open_readers(run);
     if (!status && !idle)
         status = b->plan.group ? gm_batch_allocate(b, &run->pool) : gm_matmul_allocate(p, &run->pool);
-    if (!status)
-        status = gm_run_open_ring(run);
-    p->reader = run->reader;
-    p->stream = run->stream;
-    return status;
+    return gm_matmul_op_open(run, p, status);
 }
 
 static int run_all(gm_run *run)
@@ -147,11 +140,7 @@ static int run_all(gm_run *run)
     report->bytes_written = run->bytes_written;
     gm_detail("%s, %lld frames as %s of %lld", p->product->kernel, (long long)b->plan.frames, way_of(&b->plan),
               (long long)gm_max(b->plan.group, 1));
-    int status = gm_job_agree_all(run->job, gm_batch_run(b, &report->times));
-    report->flop = p->flop;
-    status = gm_matmul_op_judge_all(run->job, p, status);
-    gm_matmul_op_add_attributes(run, &p->verdict);
-    return status;
+    return gm_matmul_op_judge_all(run, p, gm_job_agree_all(run->job, gm_batch_run(b, &report->times)));
 }
 
 const gm_operation gm_op_matmul_batch = {.case_bytes = sizeof(gm_matmul_case),
