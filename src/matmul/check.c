@@ -111,75 +111,121 @@ static int overflows(const gm_matmul *p, double norm, double other_norm)
     return largest > 0 && (norm >= largest || other_norm >= largest);
 }
 
-static void check_lines(const gm_matmul *p, const direction *d, findings *f)
+/* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
+static const double lost = 0x1p-1074;
+static const double square_overflow = 0x1p512; /* squares of such numbers are infinite, but on a processor */
+static const double square_safe = 0x1p-500;    /* those of larger ones lose nothing */
+
+/* What is the same for all lines of a direction. */
+typedef struct limits {
+    double alpha, beta, depth, length; /* magnitudes of the factors; k; elements of a line */
+    double gamma, own;                 /* errors of an element against |A_i| |B_j|; of the check itself */
+    double stored, rounding;           /* of an element as it is stored: relative; of an integer */
+    double least, step;                /* absolute errors below the normal numbers: of C; of the operands */
+    double vector_norm, inner;         /* |x|, |(|B| |x|)| */
+    double spread, sure_spread;        /* (sum_j x_j^2 |B_j|^2)^(1/2): at most; of what the squares show */
+    double other_max;                  /* the largest |B_j| */
+    int saturates;                     /* C is of integers: where a float becomes infinite */
+} limits;
+
+static limits limits_of(const gm_matmul *p, const direction *d)
 {
     const gm_matmul_case *c = p->c;
-    const gm_precision_info *how = gm_precision_get(c->precision);
-    double alpha = fabs(c->alpha), beta = c->has_c0 ? fabs(c->beta) : 0;
-    double depth = (double)c->k, length = (double)d->length;
-    /* Of an element against |A_i| |B_j|. */
-    double gamma = gm_product_error(p->product, c->k, p->plan.leaf, p->plan.leaves, d->is_plain);
-    double own = (depth + 2 * length + 16) * 0x1p-53;
-    double stored = gm_dtype_roundoff(c->result), rounding = rounding_to_integer(c),
-           least = tiny(c->result) + alpha * depth * tiny(how->accumulator), step = p->product->smallest / 2;
-    int saturates = gm_dtype_get_kind(c->result) != GM_FLOAT; /* where a float becomes infinite */
-    /* Squares of numbers below 1e-162 are lost: each sum of squares may be too small by this for each of its terms. */
-    const double lost = 0x1p-1074;
-    const double square_overflow = 0x1p512; /* squares of such numbers are infinite, but on a processor */
-    const double square_safe = 0x1p-500;    /* those of larger ones lose nothing */
-
-    double vector_sq = 0, other_max;
+    limits l = {.alpha = fabs(c->alpha),
+                .beta = c->has_c0 ? fabs(c->beta) : 0,
+                .depth = (double)c->k,
+                .length = (double)d->length,
+                .gamma = gm_product_error(p->product, c->k, p->plan.leaf, p->plan.leaves, d->is_plain),
+                .stored = gm_dtype_roundoff(c->result),
+                .rounding = rounding_to_integer(c),
+                .step = p->product->smallest / 2,
+                .saturates = gm_dtype_get_kind(c->result) != GM_FLOAT};
+    double vector_sq = 0;
     for (int64_t j = 0; j < d->length; j++)
         vector_sq += d->vector[j] * d->vector[j];
-    double vector_norm = sqrt(vector_sq), sure_spread = spread_of(d, &other_max),
-           spread = hypot(sure_spread, sqrt(depth * lost) * vector_norm), inner = norm_of(d->inner_sq, depth * lost);
+    l.own = (l.depth + 2 * l.length + 16) * 0x1p-53;
+    l.least = tiny(c->result) + l.alpha * l.depth * tiny(gm_precision_get(c->precision)->accumulator);
+    l.vector_norm = sqrt(vector_sq);
+    l.sure_spread = spread_of(d, &l.other_max);
+    l.spread = hypot(l.sure_spread, sqrt(l.depth * lost) * l.vector_norm);
+    l.inner = norm_of(d->inner_sq, l.depth * lost);
+    return l;
+}
+
+/* A line against what is expected of it. */
+typedef struct measure {
+    double norm, product;         /* |A_i|; times the largest |B_j| */
+    double possible;              /* the largest element that the line of C may have */
+    double scale;                 /* what residual and bound are relative to */
+    double residual, bound, sure; /* sure: the scale, of what the squares show */
+    int is_zero, is_beyond;       /* is_beyond: integers may saturate */
+} measure;
+
+static measure measure_line(const gm_matmul *p, const direction *d, const limits *l, int64_t i)
+{
+    const gm_matmul_case *c = p->c;
+    double added = c->has_c0 ? d->added[i] : 0;
+    double added_norm = c->has_c0 ? norm_of(d->added_sq[i], l->length * lost) : 0;
+    double norm = norm_of(d->own_sq[i], l->depth * lost), made_norm = norm_of(d->made_sq[i], l->length * lost);
+    double product = norm * l->other_max, possible = l->alpha * product + l->beta * added_norm;
+    double made_most = possible * sqrt(l->length); /* the largest norm that the line of C may have */
+    if (isinf(made_norm) && made_most >= square_overflow / 2)
+        made_norm = made_most;
+    if (norm > square_safe && l->other_max > square_safe && made_norm > 2 * made_most)
+        made_norm = 2 * made_most;
+    int has_no_squares = d->own_sq[i] == 0 || l->other_max == 0; /* zeros; in float64 elements below 1e-162, too */
+    measure m = {.norm = norm, .product = product, .possible = possible};
+    m.scale = l->alpha * norm * l->spread + l->beta * added_norm * l->vector_norm;
+    m.is_zero = has_no_squares && d->expected[i] == 0 && d->made[i] == 0;
+    /* Where squares are lost, the scale is too large, and so is the bound. */
+    m.sure = l->alpha * norm_of(d->own_sq[i], 0) * l->sure_spread +
+             (c->has_c0 ? l->beta * norm_of(d->added_sq[i], 0) * l->vector_norm : 0);
+    m.residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
+    m.bound = l->alpha * norm * (sigmas * l->gamma * l->spread + l->own * l->inner) +
+              l->beta * added_norm * l->vector_norm * l->own +
+              made_norm * (2 * sigmas * l->stored + l->own * l->vector_norm) + sigmas * l->rounding * l->vector_norm +
+              l->least * fmin(2 * l->length, sigmas * l->vector_norm) +
+              sigmas * l->alpha * steps_error(has_no_squares ? 0 : l->step, l->depth, norm, l->spread, l->vector_norm);
+    m.is_beyond = l->saturates && possible > gm_dtype_largest(c->result) + 1;
+    return m;
+}
+
+/* Does an input or an overflow account for a line without a number that can be checked? */
+static int is_accounted_for(const gm_matmul *p, const direction *d, const limits *l, const measure *m, int64_t i)
+{
+    const gm_matmul_case *c = p->c;
+    return m->is_beyond || !isfinite(m->scale) || !isfinite(d->expected[i]) || (c->has_c0 && !isfinite(d->added[i])) ||
+           overflows(p, m->norm, l->other_max) ||
+           m->product >= gm_dtype_largest(gm_precision_get(c->precision)->accumulator) / 2 ||
+           m->possible >= gm_dtype_largest(c->result) / 2;
+}
+
+static void check_lines(const gm_matmul *p, const direction *d, findings *f)
+{
+    const limits l = limits_of(p, d);
     *f = (findings){.passed.ratio = -1, .failed.ratio = -1};
     for (int64_t i = 0; i < d->lines; i++) {
-        double added = c->has_c0 ? d->added[i] : 0;
-        double added_norm = c->has_c0 ? norm_of(d->added_sq[i], length * lost) : 0;
-        double norm = norm_of(d->own_sq[i], depth * lost), made_norm = norm_of(d->made_sq[i], length * lost);
-        double product = norm * other_max, possible = alpha * product + beta * added_norm;
-        double made_most = possible * sqrt(length); /* the largest norm that the line of C may have */
-        if (isinf(made_norm) && made_most >= square_overflow / 2)
-            made_norm = made_most;
-        if (norm > square_safe && other_max > square_safe && made_norm > 2 * made_most)
-            made_norm = 2 * made_most;
-        double scale = alpha * norm * spread + beta * added_norm * vector_norm;
-        int has_no_squares = d->own_sq[i] == 0 || other_max == 0; /* zeros; in float64 elements below 1e-162, too */
-        int is_zero = has_no_squares && d->expected[i] == 0 && d->made[i] == 0;
-        /* Of what the squares show: where they are lost, `scale` is too large, and so is the bound. */
-        double sure = alpha * norm_of(d->own_sq[i], 0) * sure_spread +
-                      (c->has_c0 ? beta * norm_of(d->added_sq[i], 0) * vector_norm : 0);
-        double residual = fabs(d->made[i] - c->alpha * d->expected[i] - c->beta * added);
-        double bound = alpha * norm * (sigmas * gamma * spread + own * inner) + beta * added_norm * vector_norm * own +
-                       made_norm * (2 * sigmas * stored + own * vector_norm) + sigmas * rounding * vector_norm +
-                       least * fmin(2 * length, sigmas * vector_norm) +
-                       sigmas * alpha * steps_error(has_no_squares ? 0 : step, depth, norm, spread, vector_norm);
-        int is_beyond = saturates && possible > gm_dtype_largest(c->result) + 1;
-        if (!isfinite(residual) || !isfinite(bound) || is_beyond) {
-            /* Not a number that can be checked. It is an error all the same where no input and no overflow accounts for
-             * it. */
-            if (is_beyond || !isfinite(scale) || !isfinite(d->expected[i]) || !isfinite(added) ||
-                overflows(p, norm, other_max) || product >= gm_dtype_largest(how->accumulator) / 2 ||
-                possible >= gm_dtype_largest(c->result) / 2) {
+        measure m = measure_line(p, d, &l, i);
+        if (!isfinite(m.residual) || !isfinite(m.bound) || m.is_beyond) {
+            if (is_accounted_for(p, d, &l, &m, i)) {
                 f->skipped++;
-                f->large += isfinite(d->made[i]) && !isfinite(bound);
+                f->large += isfinite(d->made[i]) && !isfinite(m.bound);
                 continue;
             }
-            residual = INFINITY;
-            bound = scale;
+            m.residual = INFINITY;
+            m.bound = m.scale;
         }
-        if (residual <= bound && bound >= sure && !is_zero) { /* a line of zeros would pass as well */
+        if (m.residual <= m.bound && m.bound >= m.sure && !m.is_zero) { /* a line of zeros would pass as well */
             f->skipped++;
             f->small++;
             continue;
         }
         f->checked++;
-        gm_deviation line = {.residual = scale > 0 ? residual / scale : residual,
-                             .threshold = scale > 0 ? bound / scale : bound,
-                             .ratio = bound > 0      ? residual / bound
-                                      : residual > 0 ? INFINITY
-                                                     : 0};
+        gm_deviation line = {.residual = m.scale > 0 ? m.residual / m.scale : m.residual,
+                             .threshold = m.scale > 0 ? m.bound / m.scale : m.bound,
+                             .ratio = m.bound > 0      ? m.residual / m.bound
+                                      : m.residual > 0 ? INFINITY
+                                                       : 0};
         keep_worst(line.ratio > 1 ? &f->failed : &f->passed, &line);
         if (line.ratio > 1)
             note_bad(p, d->line0 + i, f);
