@@ -17,7 +17,8 @@ typedef enum way { STRONG, WEAK, WAYS } way;
 
 /* A rank's part of a product. */
 typedef struct outcome {
-    double rows, max_error, mean_error, limit;
+    double rows, limit;
+    gm_bench_errors errors;
 } outcome;
 
 typedef struct scaling {
@@ -65,10 +66,9 @@ static int check(scaling *s, const char *what, outcome *o)
     *o = (outcome){.rows = (double)p->rows, .limit = gm_product_limit(p->bench, p->precision, p->product)};
     if (p->rows == 0)
         return GM_OK;
+    const gm_bench_case call = {run_product, p};
     int status = gm_product_sample(p, 0);
-    return status ? status
-                  : gm_product_check(p, run_product, p, gm_product_ldc(p), gm_product_bound(p, p->precision, 0), what,
-                                     &o->max_error, &o->mean_error);
+    return status ? status : gm_product_check(p, &call, gm_product_bound(p, p->precision, 0), what, &o->errors);
 }
 
 /* The errors of all parts, and the limits of the devices. Rank 0. */
@@ -79,8 +79,8 @@ static void collect(const scaling *s, const gm_team *team, gm_bench_row *row)
     for (int r = 0; r < team->count; r++) {
         const outcome *o = &s->outcomes[r];
         rows += o->rows;
-        sum += o->rows * o->mean_error;
-        row->max_error = fmax(row->max_error, o->max_error);
+        sum += o->rows * o->errors.mean;
+        row->max_error = fmax(row->max_error, o->errors.max);
         limit += o->limit;
         known = o->limit > 0 ? known : 0;
     }

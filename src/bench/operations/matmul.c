@@ -27,7 +27,7 @@ typedef struct candidate {
     const gm_gemm_call *gemm; /* NULL: ours */
     char name[GM_BENCH_TEXT], kernel[GM_BENCH_TEXT];
     gm_precision precision;
-    double max_error, mean_error;
+    gm_bench_errors of_row; /* of uniform data, as the row has them */
     gm_bench_errors errors[GM_BENCH_KINDS];
 } candidate;
 
@@ -73,18 +73,18 @@ static void add_candidates(comparison *r)
 
 /* --- Errors --- */
 
-static int check_candidate(comparison *r, candidate *c, double bound, double *max_error, double *mean_error)
-{
-    return gm_product_check(&r->product, run_candidate, c, gm_product_ldc(&r->product), bound, c->name, max_error,
-                            mean_error);
-}
-
 /* float16 holds no data that are scaled. A library may leave it to the tensor cores to cut float32 off to tf32. */
 static double bound_of(const comparison *r, const candidate *c)
 {
     return r->product.kind == GM_BENCH_SCALED && c->precision == GM_PRECISION_FP16
                ? INFINITY
                : gm_product_bound(&r->product, c->precision, c->gemm != NULL);
+}
+
+static int check_candidate(const comparison *r, candidate *c, gm_bench_errors *errors)
+{
+    const gm_bench_case call = {run_candidate, c};
+    return gm_product_check(&r->product, &call, bound_of(r, c), c->name, errors);
 }
 
 static int measure_kind(comparison *r, gm_bench_kind kind)
@@ -104,7 +104,7 @@ static int measure_kind(comparison *r, gm_bench_kind kind)
         status = gm_product_sample_rows(p);
     for (int i = 0; i < r->count && !status; i++) {
         candidate *c = &r->candidates[i];
-        status = check_candidate(r, c, bound_of(r, c), &c->errors[kind].max, &c->errors[kind].mean);
+        status = check_candidate(r, c, &c->errors[kind]);
     }
     return status;
 }
@@ -116,15 +116,12 @@ static int measure_errors(comparison *r)
     int status = GM_OK, are_all = r->is_grid || !r->product.bench->is_brief;
     for (int i = 0; i < r->count && !status && !r->is_grid; i++) {
         candidate *c = &r->candidates[i];
-        status = check_candidate(r, c, bound_of(r, c), &c->max_error, &c->mean_error);
+        status = check_candidate(r, c, &c->of_row);
     }
     for (gm_bench_kind kind = GM_BENCH_UNIFORM; kind < GM_BENCH_KINDS && !status && are_all; kind++)
         status = measure_kind(r, kind);
-    for (int i = 0; i < r->count && r->is_grid; i++) {
-        candidate *c = &r->candidates[i];
-        c->max_error = c->errors[GM_BENCH_UNIFORM].max;
-        c->mean_error = c->errors[GM_BENCH_UNIFORM].mean;
-    }
+    for (int i = 0; i < r->count && r->is_grid; i++)
+        r->candidates[i].of_row = r->candidates[i].errors[GM_BENCH_UNIFORM];
     return status;
 }
 
@@ -161,8 +158,8 @@ static int add_rows(comparison *r, gm_cache_state cache, const gm_bench_timing *
         row.work = work;
         row.unit = gm_bench_unit_flops;
         row.computed = gm_product_limit(p->bench, c->precision, c->gemm ? NULL : p->product);
-        row.max_error = c->max_error;
-        row.mean_error = c->mean_error;
+        row.max_error = c->of_row.max;
+        row.mean_error = c->of_row.mean;
         row.has_errors = c->errors[GM_BENCH_UNIFORM].max >= 0;
         memcpy(row.errors, c->errors, sizeof row.errors);
         if (!c->gemm) {

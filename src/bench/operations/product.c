@@ -329,27 +329,27 @@ double gm_product_limit(const gm_bench *bench, gm_precision precision, const gm_
                                                                              : 0;
 }
 
-int gm_product_check(const gm_bench_product *p, int (*run)(void *context, gm_queue *queue), void *context, int64_t ldc,
-                     double bound, const char *what, double *max_error, double *mean_error)
+int gm_product_check(const gm_bench_product *p, const gm_bench_case *call, double bound, const char *what,
+                     gm_bench_errors *errors)
 {
     const gm_bench *bench = p->bench;
-    int64_t frame = p->rows * ldc * (int64_t)gm_dtype_size(p->result);
+    int64_t ldc = gm_product_ldc(p), frame = p->rows * ldc * (int64_t)gm_dtype_size(p->result);
     char shape[GM_BENCH_TEXT];
     int status = bench->ops->zero(bench->queue, p->c, (size_t)in_batch(p, frame));
     if (!status)
-        status = run(context, bench->queue);
-    *max_error = *mean_error = 0;
+        status = call->run(call->context, bench->queue);
+    *errors = (gm_bench_errors){0, 0};
     for (int i = 0; i < p->sample_count && !status; i++) {
         double most = 0, mean = 0;
         status = gm_bench_sample_compare(p->bench, &p->samples[i], (const char *)p->c + frame_of(p, i) * frame,
                                          p->result, ldc, &most, &mean);
-        *max_error = fmax(*max_error, most);
-        *mean_error += mean / p->sample_count;
+        errors->max = fmax(errors->max, most);
+        errors->mean += mean / p->sample_count;
     }
-    if (!status && !(*max_error <= bound))
+    if (!status && !(errors->max <= bound))
         status = gm_fail(
             GM_ECHECK, "bench %s: %s: %s: %s data: the relative error %.2e exceeds the rounding bound %.2e",
-            bench->test, what, gm_product_format(&p->shape, shape), gm_bench_kind_name(p->kind), *max_error, bound);
+            bench->test, what, gm_product_format(&p->shape, shape), gm_bench_kind_name(p->kind), errors->max, bound);
     return status;
 }
 

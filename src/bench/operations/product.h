@@ -86,10 +86,10 @@ int gm_product_run(const gm_bench_product *product, gm_queue *queue);
  * But the frames of a loop share one work space, and each of them splits its panels: that is in the time of a loop. */
 int gm_product_prepare(gm_bench_product *product);
 
-/* Errors of the C that run(context, queue) makes from zeros, in rows of ldc elements, beside the sample. what: of the
+/* Errors of the C that the call makes from zeros, in rows of gm_product_ldc() elements, beside the sample. what: of the
  * message. GM_ECHECK if they exceed the bound. */
-int gm_product_check(const gm_bench_product *product, int (*run)(void *context, gm_queue *queue), void *context,
-                     int64_t ldc, double bound, const char *what, double *max_error, double *mean_error);
+int gm_product_check(const gm_bench_product *product, const gm_bench_case *call, double bound, const char *what,
+                     gm_bench_errors *errors);
 
 /* The bound of the errors of its C, computed in a precision: rounded operands, a sum of k rounded terms in any order,
  * C rounded to its type. Relative to |A| |B|. cuts: operands may be cut off in place of rounded to the nearest. */
