@@ -60,6 +60,16 @@ int gm_dataset_is_chunked(const gm_dataset *dataset)
     return dataset->layout == GM_CHUNKED || (dataset->layout == GM_VIRTUAL && dataset->chunked_sources > 0);
 }
 
+int gm_selection_meets(const gm_selection *s, int rank, const int64_t *chunk, const int64_t *at)
+{
+    for (int d = 0; d < rank; d++) {
+        int64_t low = at[d] * chunk[d], skipped = low > s->start[d] ? gm_ceil_div(low - s->start[d], s->step[d]) : 0;
+        if (skipped >= s->count[d] || s->start[d] + skipped * s->step[d] >= low + chunk[d])
+            return 0;
+    }
+    return 1;
+}
+
 int64_t gm_dataset_row_unit(const gm_dataset *dataset)
 {
     return gm_dataset_view_unit(dataset, 0);

@@ -77,6 +77,10 @@ int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v);
 /* Are its elements, or some of those that a virtual one has from elsewhere, in chunks? */
 int gm_dataset_is_chunked(const gm_dataset *dataset);
 
+/* Does the selection, of rank dimensions and not empty, have elements of the chunk `at` of a grid of chunks of this
+ * shape? A long step leaves chunks out. */
+int gm_selection_meets(const gm_selection *selection, int rank, const int64_t *chunk, const int64_t *at);
+
 /* The selection as a matrix: its first dimension as rows, all the others as columns (1 row for a scalar, 1 column for a
  * vector). */
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols);

@@ -107,17 +107,19 @@ static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *
     hsize_t offset[GM_RANK_MAX];
     gm_chunk_place place;
     void *room;
-    int damaged;
+    int damaged, status = gm_reply_place(reply, sizeof(gm_chunk), &room);
+    if (status)
+        return status;
+    gm_chunk *chunk = room;
+    *chunk = (gm_chunk){.address = -1};
+    if (!gm_selection_meets(&dataset->selection, dataset->rank, dataset->chunk, at))
+        return GM_OK;
     for (int d = 0; d < dataset->rank; d++)
         offset[d] = (hsize_t)(at[d] * dataset->chunk[d]);
     if (gm_chunk_find(f->set, f->space, offset, &place))
         return gm_fail(GM_EINPUT, "%s: chunk %s: cannot be located, the file is damaged: %s", title,
                        gm_coordinates_format(dataset->rank, at, coordinates), gm_h5_error(reason));
-    int status = gm_reply_place(reply, sizeof(gm_chunk), &room);
-    if (status)
-        return status;
-    gm_chunk *chunk = room;
-    *chunk = (gm_chunk){-1, 0, place.filter_mask};
+    chunk->filter_mask = place.filter_mask;
     if (place.at.address == HADDR_UNDEF && f->is_filled &&
         memcmp(place.fill, chunks->fill, gm_dtype_size(dataset->type)) != 0)
         return gm_fail(GM_EINPUT, "%s: chunk %s: is not stored, and is not read as the fill value: the file is damaged",

@@ -62,7 +62,8 @@ typedef struct open_call {
     char title[GM_PATH_MAX];
 } open_call;
 
-/* Chunks that are read in pieces are decoded once if the cache has room for one. */
+/* Chunks that are read in pieces are decoded once if the cache has room for one. By the last argument it drops the one
+ * that was used least recently; by 1 it keeps all that were read in part, whatever its size. */
 static hid_t access_for(opened *o, const gm_dataset *dataset)
 {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
@@ -74,7 +75,7 @@ static hid_t access_for(opened *o, const gm_dataset *dataset)
     H5Fget_filesize(o->file, &file_bytes);
     gm_worker_need_chunk(bytes, (int64_t)file_bytes);
     if (access >= 0 && bytes > 1 << 20 && bytes <= UINT32_MAX)
-        H5Pset_chunk_cache(access, H5D_CHUNK_CACHE_NSLOTS_DEFAULT, (size_t)bytes, 1);
+        H5Pset_chunk_cache(access, H5D_CHUNK_CACHE_NSLOTS_DEFAULT, (size_t)bytes, 0);
     return access;
 }
 
@@ -166,7 +167,7 @@ static int close_there(const void *argument, size_t bytes, gm_reply *reply)
 
 typedef struct read_call {
     int64_t id;
-    int64_t start[GM_RANK_MAX], step[GM_RANK_MAX], count[GM_RANK_MAX];
+    gm_selection part;
 } read_call;
 
 /* libhdf5 takes a chunk that was stored without filters for a whole one, and some that were stored with theirs for long
@@ -195,12 +196,14 @@ static int check_chunks(const opened *o, const read_call *call)
     int64_t first[GM_RANK_MAX], last[GM_RANK_MAX], at[GM_RANK_MAX];
     int status = GM_OK, d;
     for (d = 0; d < o->rank; d++) {
-        first[d] = at[d] = call->start[d] / o->chunk[d];
-        last[d] = (call->start[d] + (call->count[d] - 1) * call->step[d]) / o->chunk[d];
+        first[d] = at[d] = call->part.start[d] / o->chunk[d];
+        last[d] = (call->part.start[d] + (call->part.count[d] - 1) * call->part.step[d]) / o->chunk[d];
     }
     do {
-        status = check_chunk(o, at);
-        gm_worker_progress();
+        if (gm_selection_meets(&call->part, o->rank, o->chunk, at)) {
+            status = check_chunk(o, at);
+            gm_worker_progress();
+        }
         for (d = o->rank - 1; d >= 0 && at[d]++ == last[d]; d--)
             at[d] = first[d];
     } while (d >= 0 && !status);
@@ -212,10 +215,10 @@ static int read_external(const opened *o, const read_call *call, int64_t element
     gm_stride dims[GM_RANK_MAX];
     int64_t stride = (int64_t)gm_external_size(o->external), dense = stride, first = 0;
     for (int d = o->rank - 1; d >= 0; d--) {
-        first += call->start[d] * stride;
-        dims[d] = (gm_stride){call->count[d], stride * call->step[d], dense};
+        first += call->part.start[d] * stride;
+        dims[d] = (gm_stride){call->part.count[d], stride * call->part.step[d], dense};
         stride *= o->dims[d];
-        dense *= call->count[d];
+        dense *= call->part.count[d];
     }
     return gm_external_read(o->external, first, dims, o->rank, elements, o->type, to);
 }
@@ -232,9 +235,9 @@ static int read_there(const void *argument, size_t bytes, gm_reply *reply)
     if (!o)
         return gm_fail(GM_EINPUT, "a dataset cannot be read any more: libhdf5 was started anew");
     for (int d = 0; d < o->rank; d++) {
-        start[d] = (hsize_t)call->start[d];
-        step[d] = (hsize_t)call->step[d];
-        count[d] = (hsize_t)call->count[d];
+        start[d] = (hsize_t)call->part.start[d];
+        step[d] = (hsize_t)call->part.step[d];
+        count[d] = (hsize_t)call->part.count[d];
         elements *= count[d];
     }
     int status = gm_reply_place(reply, elements * H5Tget_size(o->type), &to);
@@ -362,9 +365,9 @@ static int read_piece(const gm_foreign *foreign, const gm_region *region, const 
     read_call call = {.id = foreign->id};
     int64_t dense = (int64_t)p.size;
     for (int d = dataset->rank - 1; d >= 0; d--) {
-        call.start[d] = region->start[d] + at[d] * region->step[d];
-        call.step[d] = region->step[d];
-        call.count[d] = count[d];
+        call.part.start[d] = region->start[d] + at[d] * region->step[d];
+        call.part.step[d] = region->step[d];
+        call.part.count[d] = count[d];
         p.dims[d] = (gm_stride){count[d], dense, region->memory[d]};
         p.to += at[d] * region->memory[d];
         dense *= count[d];

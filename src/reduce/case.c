@@ -87,7 +87,7 @@ static int check_layout(const gm_options *o, const gm_reduce_case *c)
 }
 
 /* An integer sum that may need more than 64 bits is stored as float64; the extreme of no integers is not stored. */
-static int set_types(gm_reduce_case *c, const char *title, const char *shape)
+static int set_types(gm_reduce_case *c, const char *title)
 {
     gm_dtype type = c->dataset.type;
     int is_float = gm_dtype_get_kind(type) == GM_FLOAT;
@@ -95,9 +95,8 @@ static int set_types(gm_reduce_case *c, const char *title, const char *shape)
         gm_statistic statistic = c->statistic[i];
         c->type[i] = gm_statistic_type(statistic, type, c->n);
         if (c->n == 0 && (statistic == GM_STAT_MIN || statistic == GM_STAT_MAX) && !is_float)
-            return gm_fail(GM_EINPUT,
-                           "%s is %s: the %s of an empty integer dataset is undefined; leave it out of --stat", title,
-                           shape, gm_statistic_name(statistic));
+            return gm_fail(GM_EINPUT, "%s: the %s of an empty integer dataset is undefined; leave it out of --stat",
+                           title, gm_statistic_name(statistic));
         if ((statistic == GM_STAT_SUM || statistic == GM_STAT_SUMSQ) && c->type[i] == GM_DTYPE_F64 && !is_float)
             gm_note("%s of %lld %s elements may need more than 64 bits: stored as f64, rounded once",
                     gm_statistic_name(statistic), (long long)c->n, gm_dtype_name(type));
@@ -125,5 +124,5 @@ int gm_reduce_describe(const gm_options *o, gm_reduce_case *c)
     if (gm_mul(gm_dataset_elements(d), (int64_t)gm_dtype_size(d->type), &bytes) ||
         gm_mul(gm_mul_sat(c->outer, c->inner), (int64_t)sizeof(gm_total), &bytes))
         return gm_fail(GM_EINPUT, "%s: %s %s elements do not fit 64-bit sizes", title, shape, gm_dtype_name(d->type));
-    return c->writes ? set_types(c, title, shape) : GM_OK;
+    return c->writes ? set_types(c, title) : GM_OK;
 }
