@@ -115,8 +115,9 @@ int gm_real_parse(const char *text, double *value)
     char *end;
     if (*text == '\0' || isspace((unsigned char)*text))
         return 1;
+    errno = 0;
     double v = strtod(text, &end);
-    if (end == text || *end || !isfinite(v))
+    if (end == text || *end || !isfinite(v) || (v == 0 && errno == ERANGE))
         return 1;
     *value = v;
     return 0;

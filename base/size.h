@@ -50,7 +50,7 @@ char *gm_si_format(double value, char *text);
 
 /* "1024" -> value, the whole text, in [low, high]. Return 0, or 1 when it is no such integer. */
 int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value);
-/* A finite number, the whole text. Return 0, or 1 when it is no such number. */
+/* A finite number, the whole text; not one that is 0 in float64 alone. Return 0, or 1 when it is no such number. */
 int gm_real_parse(const char *text, double *value);
 
 #ifdef __cplusplus

@@ -121,7 +121,7 @@ static int store(const option_row *row, const char *value, gm_options *options)
         break;
     case REAL:
         bad = gm_real_parse(value, field);
-        expected = "a finite number";
+        expected = "a finite number that float64 holds";
         break;
     }
     if (bad)
@@ -201,8 +201,8 @@ static int check_fit(const gm_options *options)
     if (options->model && !options->plan)
         return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, expected --plan as well");
     if (options->operand_count < operations[op].least)
-        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help explains it", operations[op].name, operations[op].arguments,
-                       operations[op].name);
+        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help explains it", operations[op].name,
+                       operations[op].arguments, operations[op].name);
     return GM_OK;
 }
 

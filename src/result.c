@@ -27,6 +27,15 @@ static int default_name(const gm_job *job, const char *input, char *file)
     return length < GM_PATH_MAX ? GM_OK : gm_fail(GM_EOUTPUT, "%s: the name of the output would be too long", input);
 }
 
+/* Is a part of the name ".."? */
+static int has_parent(const char *name)
+{
+    for (const char *at = name; (at = strstr(at, "..")) != NULL; at += 2)
+        if ((at == name || at[-1] == '/') && (at[2] == '\0' || at[2] == '/'))
+            return 1;
+    return 0;
+}
+
 int gm_result_name(const gm_job *job, const char *fallback, char *file, char *dataset)
 {
     if (!job->options->output)
@@ -39,6 +48,9 @@ int gm_result_name(const gm_job *job, const char *fallback, char *file, char *da
     if (!status && *selection && strcmp(selection, "[]") != 0)
         status = gm_fail(GM_EUSAGE,
                          "--output %s: an output takes no selection; [] after it makes it a part of the name",
+                         job->options->output);
+    if (!status && has_parent(name))
+        status = gm_fail(GM_EUSAGE, "--output %s: expected a name without .., which HDF5 takes for the name of a group",
                          job->options->output);
     if (!status && *name)
         snprintf(dataset, GM_NAME_MAX, "%s%.*s", *name == '/' ? "" : "/", GM_NAME_MAX - 2, name);

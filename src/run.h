@@ -74,8 +74,8 @@ int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int ran
 /* As gm_run_describe_output(), with the name, the type and the byte order of data. */
 int gm_run_describe_moved(gm_run *run, const gm_dataset *data, int rank, const int64_t *dims);
 
-/* text[0 .. length) -> *axis, a dimension of d as selected: a number from -rank to rank - 1, negative ones from the last
- * dimension on. Returns 0, or 1 when it is no such number. */
+/* text[0 .. length) -> *axis, a dimension of d as selected: a number from -rank to rank - 1; negative ones count from
+ * the last dimension. Returns 0, or 1 when it is no such number. */
 int gm_run_axis_parse(const gm_dataset *d, const char *text, size_t length, int *axis);
 
 /* The same of --axis. GM_EUSAGE. */

@@ -76,6 +76,9 @@ static int open_standard(gm_text_file *t)
     static int is_taken;
     if (is_taken)
         return gm_fail(GM_EUSAGE, "standard output (-) is named twice, expected once");
+    int mode = fcntl(STDOUT_FILENO, F_GETFL); /* for reading: closed, and /dev/null since */
+    if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY)
+        return gm_fail(GM_EOUTPUT, "standard output: %s", strerror(EBADF));
     if (fflush(stdout) || (t->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) < 0 ||
         dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return gm_fail(GM_EOUTPUT, "standard output: %s", strerror(errno));

@@ -214,6 +214,7 @@ CASES = [
     ("a dataset to standard output", 2, r"output '-' must be the name of a file", "flip good.h5:/A --axis 0 -o -:/A"),
     ("gen to standard output", 2, r"output '-' must be the name of a file", "gen stack - --size 3"),
     ("an output that is a group", 2, r"--output new\.h5:/: expected the name of a dataset", "matmul good.h5 -o new.h5:/"),
+    ("an output with .. in its name", 2, r"--output new\.h5:/a/\.\./b: expected a name without", "flip good.h5:/A --axis 0 -o new.h5:/a/../b"),
     ("an output that is a group by many slashes", 2, r"--output new\.h5://: expected the name of a dataset", "flip good.h5:/A --axis 0 -o new.h5://"),
     ("an output that exists", 4, r"exists\.h5.*--force", "matmul good.h5 -o exists.h5"),
     ("an output that is the input", 4, r"good\.h5.*input", "matmul good.h5 -o good.h5"),

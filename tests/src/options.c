@@ -60,6 +60,7 @@ static void test_bad(void)
         {"matmul a --alpha one", "finite number"},
         {"matmul a --alpha inf", "finite number"},
         {"matmul a --alpha 1x", "finite number"},
+        {"matmul a --alpha 1e-400", "finite number that float64 holds"},
         {"matmul a --threads 0", "a positive integer"},
         {"matmul a --threads -2", "a positive integer"},
         {"matmul a --depth 9223372036854775808", "an integer of at most 9223372036854775807"},
