@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 static const struct {
     const char *what, *option;
@@ -89,6 +91,20 @@ static int charge_optional(int64_t bytes)
     return fits;
 }
 
+int gm_memory_is_limited(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+int gm_memory_has_room(size_t bytes)
+{
+    if (!gm_memory_is_limited())
+        return 1;
+    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
 /* The size is in a page of its own in front of the caller's memory, which stays aligned. */
 enum { HEADER = 4096 };
 
@@ -103,10 +119,15 @@ static int64_t total_of(size_t bytes)
 }
 
 /* Allocates memory that is charged already. On failure *out is NULL and the charge is released. Returns whether it
- * succeeded. */
+ * succeeded. Libraries keep room under a limit of address space: libhdf5 crashes where it finds none for an output. */
 static int allocate(int64_t total, int is_optional, void **out)
 {
+    static const size_t of_libraries = 16 << 20;
     char *block = aligned_alloc(HEADER, (size_t)total);
+    if (block && !gm_memory_has_room(of_libraries)) {
+        free(block);
+        block = NULL;
+    }
     *out = block ? block + HEADER : NULL;
     if (block)
         *(header *)(void *)block = (header){total, is_optional};

@@ -44,6 +44,10 @@ void gm_host_release_charge(int64_t bytes);
 
 void gm_memory_set_optional(int64_t bytes);
 
+/* Is the address space limited (ulimit -v)? And does the limit leave room for a mapping of this size? */
+int gm_memory_is_limited(void);
+int gm_memory_has_room(size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,18 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
-
-static int is_limited(void)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
 
 void gm_blas_restart(char **argv)
 {
@@ -24,7 +17,8 @@ void gm_blas_restart(char **argv)
     enum { ON_POSIX_THREADS = 1 };
     static const char name[] = "OPENBLAS_NUM_THREADS";
     const char *threads = getenv(name);
-    if (openblas_get_parallel() != ON_POSIX_THREADS || !is_limited() || (threads && strcmp(threads, "1") == 0))
+    if (openblas_get_parallel() != ON_POSIX_THREADS || !gm_memory_is_limited() ||
+        (threads && strcmp(threads, "1") == 0))
         return;
     char program[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1); /* its base name is the process's name */
@@ -46,15 +40,10 @@ int gm_blas_room(int callers, int own)
     most_callers = callers > most_callers ? callers : most_callers;
     most_own = own > most_own ? own : most_own;
     int threads = most_callers + most_own;
-    if (threads == found || !is_limited())
-        return GM_OK;
-    size_t bytes = (size_t)(threads - found) * buffer;
-    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    if (threads > found && !gm_memory_has_room((size_t)(threads - found) * buffer))
         return gm_fail(GM_EDEVICE,
                        "the limit of address space (ulimit -v) has no room for the buffers of OpenBLAS, %d x 128 MiB",
                        threads);
-    munmap(room, bytes);
 #else
     (void)callers;
     (void)own;
