@@ -16,7 +16,7 @@ struct gm_bind_view {
     hwloc_cpuset_t own, launcher; /* processors of this process, and of the launcher */
 };
 
-gm_bind_view *gm_bind_look(int local_rank)
+gm_bind_view *gm_bind_open(int local_rank)
 {
     gm_bind_view *v = calloc(1, sizeof *v);
     if (!v || hwloc_topology_init(&v->topology)) {
@@ -26,7 +26,7 @@ gm_bind_view *gm_bind_look(int local_rank)
     v->own = hwloc_bitmap_alloc();
     v->launcher = hwloc_bitmap_alloc();
     if (!v->own || !v->launcher || hwloc_topology_load(v->topology)) {
-        gm_bind_end(v);
+        gm_bind_close(v);
         return NULL;
     }
     hwloc_const_cpuset_t all = hwloc_topology_get_topology_cpuset(v->topology);
@@ -38,7 +38,7 @@ gm_bind_view *gm_bind_look(int local_rank)
     return v;
 }
 
-void gm_bind_end(gm_bind_view *v)
+void gm_bind_close(gm_bind_view *v)
 {
     if (!v)
         return;
@@ -164,14 +164,14 @@ int gm_bind_all(const gm_ranks *ranks, int prefer_numa, gm_binding *binding)
 {
     char key[GM_KEY_MAX];
     int count = 1, index = 0;
-    gm_bind_view *view = gm_bind_look(ranks->local_rank);
+    gm_bind_view *view = gm_bind_open(ranks->local_rank);
     int64_t replace = !view || view->by != GM_BOUND_BY_USER;
     int status = gm_agree_all(ranks, gm_min_all(&replace));
     if (!status)
         status = gm_peers_all(ranks, gm_bind_key(view, (int)replace, prefer_numa, key), &count, &index);
     if (!status)
         gm_bind(view, (int)replace, index, count, prefer_numa, binding);
-    gm_bind_end(view);
+    gm_bind_close(view);
     return status;
 }
 

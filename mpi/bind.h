@@ -18,8 +18,8 @@ typedef struct gm_binding {
 typedef struct gm_bind_view gm_bind_view;
 
 /* Looks at it: own binding, environment, launcher. Not collective. NULL: hwloc cannot tell. */
-gm_bind_view *gm_bind_look(int local_rank);
-void gm_bind_end(gm_bind_view *view); /* takes NULL */
+gm_bind_view *gm_bind_open(int local_rank);
+void gm_bind_close(gm_bind_view *view); /* takes NULL */
 
 /* Is the binding mpirun's own choice, which nobody asked for, and may be replaced by all that mpirun was given? */
 int gm_bind_is_default(const gm_bind_view *view);

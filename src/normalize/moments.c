@@ -163,7 +163,7 @@ static int run_rows(moments *m)
 static int allocate_nodes_all(moments *m, gm_total **gathered)
 {
     const gm_ranks *ranks = m->p->job->ranks;
-    m->node_room = gm_normalize_nodes(m->p->c, m->p->plan.flat, ranks->size);
+    m->node_room = gm_normalize_nodes(m->p->c, m->p->plan.as_row, ranks->size);
     m->nodes = gm_pool_host(&m->pool, m->node_room, sizeof *m->nodes);
     for (int64_t i = 0; i < m->node_room && m->nodes; i++)
         gm_total_begin(&m->nodes[i]);
@@ -178,7 +178,7 @@ static int stack_all(moments *m, int64_t *constant)
     gm_total *gathered = NULL;
     int status = allocate_nodes_all(m, &gathered);
     gm_total *room = m->nodes, total;
-    if (!m->p->plan.flat)
+    if (!m->p->plan.as_row)
         m->nodes = NULL; /* in any order */
     if (!status)
         status = gm_job_agree_all(job, run_rows(m));

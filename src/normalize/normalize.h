@@ -71,8 +71,8 @@ int gm_normalize_check_device(const gm_job *job, const gm_normalize_case *c);
 /* A rank's share, in pieces of one size. */
 typedef struct gm_normalize_plan {
     int64_t row, rows, col, cols; /* the rectangle */
-    int flat;    /* its elements are taken as one row (rows = 1, col counts elements of the stack): leaves do not end
-                    with frames */
+    int as_row;  /* its elements are one row (rows = 1, col counts elements of the stack): leaves do not end with
+                    frames */
     int by_rows; /* statistics of pixels: ranks share frames, and merge their statistics of each pixel */
     int64_t piece_rows, piece_cols;
     int64_t block_cols; /* pieces go down the rows of this number of columns, then of the next ones; a multiple of
@@ -114,8 +114,8 @@ int64_t gm_normalize_pieces(const gm_normalize_plan *plan);
 int64_t gm_normalize_records(const gm_normalize_case *c, int64_t rows, int64_t cols);
 
 /* The most totals that a rank sends to rank 0 for statistics of the stack: those of its nodes, if the sums of its
- * floats depend on their order (flat), or one. */
-int64_t gm_normalize_nodes(const gm_normalize_case *c, int flat, int ranks);
+ * floats depend on their order (as_row), or one. */
+int64_t gm_normalize_nodes(const gm_normalize_case *c, int as_row, int ranks);
 
 typedef struct gm_normalize {
     gm_job *job;

@@ -77,7 +77,7 @@ static void print_share(const gm_run *run, int rank)
         return; /* as large as the first rank's share at most, which fits */
     int64_t bytes = gm_normalize_bytes_read(run->c, &p);
     printf("rank %-10d frames [%lld:%lld], %s [%lld:%lld], reads %s\n", rank, (long long)p.row,
-           (long long)(p.row + p.rows), p.flat ? "elements" : "pixels", (long long)p.col, (long long)(p.col + p.cols),
+           (long long)(p.row + p.rows), p.as_row ? "elements" : "pixels", (long long)p.col, (long long)(p.col + p.cols),
            gm_size_format(bytes, text));
 }
 

@@ -59,8 +59,8 @@ static void set_share(const problem *p)
     int64_t row_unit = row_unit_of(c), col_unit = col_unit_of(c);
     int shares_pixels = (wants_columns(c) && !plan->by_rows) || (c->rows < p->ranks && c->per != GM_PER_FRAME);
     gm_range frames = {0, c->rows}, pixels = {0, c->cols};
-    plan->flat = wants_leaves(c) && c->per == GM_PER_STACK;
-    if (plan->flat) {
+    plan->as_row = wants_leaves(c) && c->per == GM_PER_STACK;
+    if (plan->as_row) {
         frames.end = 1;
         pixels = gm_range_split(c->rows * c->cols, GM_NODE * gm_leaf_length(c->src.type), p->ranks, p->rank);
     } else if (shares_pixels) {
@@ -88,10 +88,10 @@ int64_t gm_normalize_records(const gm_normalize_case *c, int64_t rows, int64_t c
     return c->per == GM_PER_FRAME ? rows * gm_ceil_div(cols, leaf) : gm_ceil_div(rows * cols, leaf);
 }
 
-int64_t gm_normalize_nodes(const gm_normalize_case *c, int flat, int ranks)
+int64_t gm_normalize_nodes(const gm_normalize_case *c, int as_row, int ranks)
 {
     int64_t node = GM_NODE * gm_leaf_length(c->src.type);
-    return flat ? gm_ceil_div(gm_range_length(gm_range_split(c->rows * c->cols, node, ranks, 0)), node) : 1;
+    return as_row ? gm_ceil_div(gm_range_length(gm_range_split(c->rows * c->cols, node, ranks, 0)), node) : 1;
 }
 
 /* Bytes of a slot with pieces of this shape. */
@@ -111,7 +111,7 @@ static void set_piece(const gm_normalize_case *c, int64_t elements, gm_normalize
     int64_t row_unit = row_unit_of(c), col_unit = col_unit_of(c), unit = 64;
     int64_t leaf = wants_leaves(c) && !wants_columns(c) ? gm_leaf_length(c->src.type) : 1, cols = gm_max(plan->cols, 1);
     plan->piece_rows = 1;
-    if (plan->flat) {
+    if (plan->as_row) {
         unit = gm_max(row_unit * c->cols, 1);
         unit = unit <= elements && unit % leaf == 0 ? unit : leaf;
         plan->piece_cols = gm_min(gm_max(elements / unit, 1) * unit, cols);
@@ -186,7 +186,7 @@ static void set_beside(const problem *p, int unified, gm_ring_cost *cost)
         on_device = plan->block_cols * COLUMN_BYTES;
         on_host = GM_NORMALIZE_STAGING * (int64_t)sizeof(gm_total) * (plan->by_rows ? 1 + p->ranks : 1);
     } else if (c->per == GM_PER_STACK && wants_moments(c)) { /* totals of a rank's nodes, and of all ranks' */
-        on_host = gm_normalize_nodes(c, plan->flat, p->ranks) * (1 + p->ranks) * (int64_t)sizeof(gm_total);
+        on_host = gm_normalize_nodes(c, plan->as_row, p->ranks) * (1 + p->ranks) * (int64_t)sizeof(gm_total);
     }
     cost->host = scale + on_host + 5 * GM_ALLOC_OVERHEAD;
     cost->device = (unified ? 0 : scale) + on_device + 4 * GM_ALLOC_OVERHEAD;

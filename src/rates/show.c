@@ -69,7 +69,7 @@ void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
     for (int phase = 0; phase < GM_PHASES; phase++)
         if (e->times.phases.seconds[phase] > 0)
             printf("time_%-10s %.3g s\n", gm_phase_name((gm_phase)phase), e->times.phases.seconds[phase]);
-    printf("limit           %s, %.3g s\n", gm_part_name(e->limit), e->times.part[e->limit]);
+    printf("limit           %s, %.3g s\n", gm_resource_name(e->limit), e->times.resource[e->limit]);
     printf("expected_time   %.3g s\n", e->seconds);
 }
 
@@ -81,14 +81,14 @@ json_t *gm_expectation_json(const gm_expectation *e, const gm_rates *r)
                             json_pack("{s:f, s:f}", "busiest", of_rank(e, i), "all", of_all(e, i)));
     for (int phase = 0; phase < GM_PHASES; phase++)
         json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->times.phases.seconds[phase]));
-    for (int part = 0; part < GM_PARTS; part++)
-        json_object_set_new(parts, gm_part_name((gm_part)part), json_real(e->times.part[part]));
+    for (int i = 0; i < GM_RESOURCES; i++)
+        json_object_set_new(parts, gm_resource_name((gm_resource)i), json_real(e->times.resource[i]));
     return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:f, s:f}, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds",
-                     e->seconds, "working", e->working, "busiest", e->busiest, "limit", gm_part_name(e->limit), "parts",
-                     parts, "phases", phases, "bytes", bytes, "runs", "read", e->all.reads, "written", e->all.writes,
-                     "rates", "read_rank", r->read_rank, "read_host", r->read_host, "exchange_near", r->exchange_near,
-                     "exchange_far", r->exchange_far, "reads_measured", r->reads_measured, "exchanges_measured",
-                     r->exchanges_measured);
+                     e->seconds, "working", e->working, "busiest", e->busiest, "limit", gm_resource_name(e->limit),
+                     "parts", parts, "phases", phases, "bytes", bytes, "runs", "read", e->all.reads, "written",
+                     e->all.writes, "rates", "read_rank", r->read_rank, "read_host", r->read_host, "exchange_near",
+                     r->exchange_near, "exchange_far", r->exchange_far, "reads_measured", r->reads_measured,
+                     "exchanges_measured", r->exchanges_measured);
 }
 
 static double speedup(const gm_expectation *e, const gm_expectation *single)

@@ -24,12 +24,12 @@ static double overlapped(const double *stages, int count)
     return most + lost * (sum - most);
 }
 
-const char *gm_part_name(gm_part part)
+const char *gm_resource_name(gm_resource resource)
 {
     static const char *const names[] = {
-        [GM_PART_STORAGE] = "storage", [GM_PART_LINK] = "link", [GM_PART_KERNELS] = "kernels",
-        [GM_PART_NETWORK] = "network", [GM_PART_RING] = "ring", [GM_PART_START] = "start"};
-    return names[part];
+        [GM_RESOURCE_STORAGE] = "storage", [GM_RESOURCE_LINK] = "link", [GM_RESOURCE_KERNELS] = "kernels",
+        [GM_RESOURCE_NETWORK] = "network", [GM_RESOURCE_RING] = "ring", [GM_RESOURCE_START] = "start"};
+    return names[resource];
 }
 
 /* Seconds of the calls of a pass, beside those of its bytes. */
@@ -76,15 +76,15 @@ static double in_turn(const stage_times *t, double exchange)
 static void add_times(const gm_work *w, const gm_rates *r, const stage_times *t, double exchange, gm_work_times *times)
 {
     double to = t->phase[GM_PHASE_TO_DEVICE], from = t->phase[GM_PHASE_FROM_DEVICE];
-    const double part[GM_PARTS] = {[GM_PART_STORAGE] = t->storage,
-                                   [GM_PART_LINK] = r->unified ? 0 : fmax(to, from),
-                                   [GM_PART_KERNELS] = t->compute + (r->unified ? to : 0),
-                                   [GM_PART_NETWORK] = exchange,
-                                   [GM_PART_RING] = t->ring};
+    const double busy[GM_RESOURCES] = {[GM_RESOURCE_STORAGE] = t->storage,
+                                       [GM_RESOURCE_LINK] = r->unified ? 0 : fmax(to, from),
+                                       [GM_RESOURCE_KERNELS] = t->compute + (r->unified ? to : 0),
+                                       [GM_RESOURCE_NETWORK] = exchange,
+                                       [GM_RESOURCE_RING] = t->ring};
     for (int i = 0; i < GM_PHASES; i++)
         times->phases.seconds[i] += w->times * (i == GM_PHASE_EXCHANGE ? exchange : t->phase[i]);
-    for (int i = 0; i < GM_PARTS; i++)
-        times->part[i] += w->times * part[i];
+    for (int i = 0; i < GM_RESOURCES; i++)
+        times->resource[i] += w->times * busy[i];
 }
 
 double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_work_times *times)
@@ -166,9 +166,9 @@ void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, 
         e->rank = sum;
     }
     double start = gm_work_start_seconds(rates, e->working);
-    e->times.phases.seconds[GM_PHASE_OPEN] = e->times.part[GM_PART_START] = start;
+    e->times.phases.seconds[GM_PHASE_OPEN] = e->times.resource[GM_RESOURCE_START] = start;
     e->seconds += start;
-    for (int i = 0; i < GM_PARTS; i++)
-        if (e->times.part[i] > e->times.part[e->limit])
-            e->limit = (gm_part)i;
+    for (int i = 0; i < GM_RESOURCES; i++)
+        if (e->times.resource[i] > e->times.resource[e->limit])
+            e->limit = (gm_resource)i;
 }

@@ -30,23 +30,23 @@ typedef struct gm_work {
 
 enum { GM_WORK_PASSES = 4 }; /* different ones of an operation, at most */
 
-/* The parts of a machine, one of which limits a run. */
-typedef enum gm_part {
-    GM_PART_STORAGE, /* what reads and writes files: of the rank, of its host, of all hosts */
-    GM_PART_LINK,    /* between host and device */
-    GM_PART_KERNELS, /* the device; unified: unpacking too */
-    GM_PART_NETWORK, /* between ranks, with the waits for them */
-    GM_PART_RING,    /* the thread that drives the ring */
-    GM_PART_START,   /* files and ranks, before the work begins */
-    GM_PARTS
-} gm_part;
+/* The resources of a machine, one of which limits a run. */
+typedef enum gm_resource {
+    GM_RESOURCE_STORAGE, /* what reads and writes files: of the rank, of its host, of all hosts */
+    GM_RESOURCE_LINK,    /* between host and device */
+    GM_RESOURCE_KERNELS, /* the device; unified: unpacking too */
+    GM_RESOURCE_NETWORK, /* between ranks, with the waits for them */
+    GM_RESOURCE_RING,    /* the thread that drives the ring */
+    GM_RESOURCE_START,   /* files and ranks, before the work begins */
+    GM_RESOURCES
+} gm_resource;
 
-const char *gm_part_name(gm_part part);
+const char *gm_resource_name(gm_resource resource);
 
-/* Busy seconds of a rank. Phases are those of the report; in a part, what goes on at the same time counts once. */
+/* Busy seconds of a rank. Phases are those of the report; in a resource, what goes on at the same time counts once. */
 typedef struct gm_work_times {
     gm_phase_times phases;
-    double part[GM_PARTS];
+    double resource[GM_RESOURCES];
 } gm_work_times;
 
 /* Seconds of a pass made once. Adds the busy seconds to *times (may be NULL), as often as the pass is made. */
@@ -60,7 +60,7 @@ typedef struct gm_expectation {
     int working;         /* ranks with something to do */
     int busiest;         /* the one that takes longest */
     gm_work_times times; /* of the busiest rank */
-    gm_part limit;       /* the part with the most of its seconds */
+    gm_resource limit;   /* the resource with the most of its seconds */
     double seconds;
     gm_work rank, all; /* sums of the passes: of the busiest rank, of all ranks */
 } gm_expectation;

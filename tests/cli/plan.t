@@ -81,7 +81,7 @@ def panels():
     gm.ok(ran.code == 0 and "panels          read by each rank\n" in ran.out, f"{device}: and --plan says so", ran)
     ran = gm.run(words + " --panels exchange", 2)
     if device == "cpu":
-        gm.ok(ran.code == 2 and "--panels exchange: not with the grid 2x1x1: the processor" in ran.err, f"{device}: the processor does not exchange them", ran)
+        gm.ok(ran.code == 2 and "--panels exchange: impossible with the grid 2x1x1: the processor" in ran.err, f"{device}: the processor does not exchange them", ran)
     else:
         shared = json.load(open("r.json"))
         gm.ok(ran.code == 0 and shared["plan"]["panels"] == "exchange" and shared["bytes_read"] == 4 * 700 * (300 + 290) and not faults_of(shared, False),

@@ -42,11 +42,11 @@ static outcome start_in_child(const cpu_set_t *processors, int rank, int index, 
         exit(99);
     if (child == 0) {
         restrict_to(processors);
-        gm_bind_view *view = gm_bind_look(rank);
+        gm_bind_view *view = gm_bind_open(rank);
         o.is_default = gm_bind_is_default(view);
         gm_bind_key(view, o.is_default, numa, o.key);
         gm_bind(view, o.is_default, index, of, numa, &o.binding);
-        gm_bind_end(view);
+        gm_bind_close(view);
         sched_getaffinity(0, sizeof o.processors, &o.processors);
         _exit(write(ends[1], &o, sizeof o) != sizeof o);
     }

@@ -161,22 +161,22 @@ static void test_limits(void)
     const double g = (double)giga;
     const struct {
         const char *title, *model;
-        gm_part part;
+        gm_resource part;
         double seconds; /* without the start */
         gm_work work;
     } cases[] = {
-        {"storage of all, read", "storage=1G", GM_PART_STORAGE, 4, {.read = g, .times = 1}},
-        {"storage of all, read and written", "storage=1G", GM_PART_STORAGE, 8, {.read = g, .write = g, .times = 1}},
-        {"storage of a node", "node_storage=1G", GM_PART_STORAGE, 2, {.read = g, .times = 1}},
-        {"what a rank takes", "storage=1T", GM_PART_STORAGE, 110e9 / 55e9, {.read = 110e9, .times = 1}},
-        {"link to the device", "storage=1T", GM_PART_LINK, 2, {.to_device = 110e9, .times = 1}},
-        {"link from the device", "gpu=a100", GM_PART_LINK, 4, {.from_device = 110e9, .times = 1}},
-        {"kernels", "storage=1G", GM_PART_KERNELS, 3, {.flop_s = 3, .times = 1}},
-        {"network", "net=2G", GM_PART_NETWORK, 2, {.received = 2 * g, .exchange = g, .times = 1}},
-        {"a wait for others", "net=2G", GM_PART_NETWORK, 5, {.wait_s = 5, .times = 1}},
-        {"the ring", "net=2G", GM_PART_RING, 5, {.pieces = 1e5, .read = 1, .times = 1}},
-        {"the start", "storage=1G", GM_PART_START, 0, {.read = 1, .times = 1}},
-        {"two passes", "storage=1G", GM_PART_STORAGE, 8, {.read = g, .times = 2}},
+        {"storage of all, read", "storage=1G", GM_RESOURCE_STORAGE, 4, {.read = g, .times = 1}},
+        {"storage of all, read and written", "storage=1G", GM_RESOURCE_STORAGE, 8, {.read = g, .write = g, .times = 1}},
+        {"storage of a node", "node_storage=1G", GM_RESOURCE_STORAGE, 2, {.read = g, .times = 1}},
+        {"what a rank takes", "storage=1T", GM_RESOURCE_STORAGE, 110e9 / 55e9, {.read = 110e9, .times = 1}},
+        {"link to the device", "storage=1T", GM_RESOURCE_LINK, 2, {.to_device = 110e9, .times = 1}},
+        {"link from the device", "gpu=a100", GM_RESOURCE_LINK, 4, {.from_device = 110e9, .times = 1}},
+        {"kernels", "storage=1G", GM_RESOURCE_KERNELS, 3, {.flop_s = 3, .times = 1}},
+        {"network", "net=2G", GM_RESOURCE_NETWORK, 2, {.received = 2 * g, .exchange = g, .times = 1}},
+        {"a wait for others", "net=2G", GM_RESOURCE_NETWORK, 5, {.wait_s = 5, .times = 1}},
+        {"the ring", "net=2G", GM_RESOURCE_RING, 5, {.pieces = 1e5, .read = 1, .times = 1}},
+        {"the start", "storage=1G", GM_RESOURCE_START, 0, {.read = 1, .times = 1}},
+        {"two passes", "storage=1G", GM_RESOURCE_STORAGE, 8, {.read = g, .times = 2}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];
@@ -184,10 +184,10 @@ static void test_limits(void)
         snprintf(text, sizeof text, "nodes=2,gpus=2,%s", cases[i].model);
         gm_rates rates = rates_of(text);
         gm_work_expect(&rates, same_work, &cases[i].work, &e);
-        double start = e.times.part[GM_PART_START], seconds = e.seconds - start;
+        double start = e.times.resource[GM_RESOURCE_START], seconds = e.seconds - start;
         tap_ok(e.limit == cases[i].part && fabs(seconds - cases[i].seconds) < 1e-6,
-               "%s: %s, %.9g s, expected %s, %.9g s", cases[i].title, gm_part_name(e.limit), seconds,
-               gm_part_name(cases[i].part), cases[i].seconds);
+               "%s: %s, %.9g s, expected %s, %.9g s", cases[i].title, gm_resource_name(e.limit), seconds,
+               gm_resource_name(cases[i].part), cases[i].seconds);
     }
     gm_rates rates = rates_of("nodes=2,gpus=2");
     tap_ok(about(gm_work_start_seconds(&rates, 4), 0.02 + 2 * 0.01 + 2 * 0.002), "the start, of two ranks a node");
@@ -223,19 +223,19 @@ static void test_products(void)
     const struct {
         const char *text;
         const int64_t *shape;
-        gm_part part;
-    } cases[] = {{"nodes=1", square, GM_PART_KERNELS},
-                 {"nodes=4,gpus=4,storage=1T,net=100G,link=300G", square, GM_PART_KERNELS},
-                 {"nodes=4,gpus=4,storage=1G,net=100G,link=300G", square, GM_PART_STORAGE},
-                 {"nodes=4,gpus=4,node_storage=1G,net=100G,link=300G", square, GM_PART_STORAGE},
-                 {"nodes=1024,gpus=4,net=50G,storage=100G", large, GM_PART_NETWORK},
-                 {"nodes=1,node_storage=20G", deep, GM_PART_STORAGE},
-                 {"nodes=64,gpus=4", small, GM_PART_START}};
+        gm_resource part;
+    } cases[] = {{"nodes=1", square, GM_RESOURCE_KERNELS},
+                 {"nodes=4,gpus=4,storage=1T,net=100G,link=300G", square, GM_RESOURCE_KERNELS},
+                 {"nodes=4,gpus=4,storage=1G,net=100G,link=300G", square, GM_RESOURCE_STORAGE},
+                 {"nodes=4,gpus=4,node_storage=1G,net=100G,link=300G", square, GM_RESOURCE_STORAGE},
+                 {"nodes=1024,gpus=4,net=50G,storage=100G", large, GM_RESOURCE_NETWORK},
+                 {"nodes=1,node_storage=20G", deep, GM_RESOURCE_STORAGE},
+                 {"nodes=64,gpus=4", small, GM_RESOURCE_START}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gm_expectation e = product_of(cases[i].shape, cases[i].text);
         tap_ok(e.limit == cases[i].part, "%lld x %lld x %lld, %s: limited by %s, expected %s, %.3g s",
                (long long)cases[i].shape[0], (long long)cases[i].shape[1], (long long)cases[i].shape[2], cases[i].text,
-               gm_part_name(e.limit), gm_part_name(cases[i].part), e.seconds);
+               gm_resource_name(e.limit), gm_resource_name(cases[i].part), e.seconds);
     }
 }
 

@@ -101,7 +101,7 @@ static void test_calls(void)
     gm_work_times times = {0};
     tap_ok(about(gm_work_seconds(&writes, &single, one, &times), 1e9 / single.write_rank + calls * call) &&
                about(times.phases.seconds[GM_PHASE_WRITE], 1e9 / single.write_rank + calls * call) &&
-               about(times.part[GM_PART_STORAGE], times.phases.seconds[GM_PHASE_WRITE]),
+               about(times.resource[GM_RESOURCE_STORAGE], times.phases.seconds[GM_PHASE_WRITE]),
            "one thread at a time writes a file");
     tap_ok(about(gm_work_seconds(&writes, &single, four, NULL), 1e9 / (single.write_host / 4) + 4 * calls * call),
            "of all ranks");
