@@ -60,13 +60,18 @@ int gm_dataset_is_chunked(const gm_dataset *dataset)
     return dataset->layout == GM_CHUNKED || (dataset->layout == GM_VIRTUAL && dataset->chunked_sources > 0);
 }
 
+gm_range gm_steps_in_chunk(int64_t start, int64_t step, int64_t count, int64_t chunk, int64_t at)
+{
+    int64_t corner = at * chunk, first = corner > start ? gm_ceil_div(corner - start, step) : 0;
+    int64_t end = gm_min(count, gm_ceil_div(corner + chunk - start, step));
+    return (gm_range){first, gm_max(first, end)};
+}
+
 int gm_selection_meets(const gm_selection *s, int rank, const int64_t *chunk, const int64_t *at)
 {
-    for (int d = 0; d < rank; d++) {
-        int64_t low = at[d] * chunk[d], skipped = low > s->start[d] ? gm_ceil_div(low - s->start[d], s->step[d]) : 0;
-        if (skipped >= s->count[d] || s->start[d] + skipped * s->step[d] >= low + chunk[d])
+    for (int d = 0; d < rank; d++)
+        if (gm_range_length(gm_steps_in_chunk(s->start[d], s->step[d], s->count[d], chunk[d], at[d])) == 0)
             return 0;
-    }
     return 1;
 }
 

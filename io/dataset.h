@@ -4,6 +4,7 @@
 #define GM_IO_DATASET_H
 
 #include "base/file/path.h"
+#include "base/range.h"
 #include "base/types/dtype.h"
 #include "io/identity.h"
 
@@ -76,6 +77,10 @@ int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v);
 
 /* Are its elements, or some of those that a virtual one has from elsewhere, in chunks? */
 int gm_dataset_is_chunked(const gm_dataset *dataset);
+
+/* Which of the indices start + i * step, i < count, lie in the chunk `at` of this length? The range of i: empty where a
+ * step passes over the chunk, which is not before the one with start. */
+gm_range gm_steps_in_chunk(int64_t start, int64_t step, int64_t count, int64_t chunk, int64_t at);
 
 /* Does the selection, of rank dimensions and not empty, have elements of the chunk `at` of a grid of chunks of this
  * shape? A long step leaves chunks out. */

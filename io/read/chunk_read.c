@@ -173,13 +173,12 @@ static int cut_part(const gm_chunk_reader *reader, const gm_region *region, char
     p->to = dst;
     for (int d = dataset->rank - 1; d >= 0; d--) {
         int64_t step = region->step[d], start = region->start[d], corner = p->at[d] * dataset->chunk[d];
-        int64_t first = corner > start ? gm_ceil_div(corner - start, step) : 0;
-        int64_t end = gm_min(region->count[d], gm_ceil_div(corner + dataset->chunk[d] - start, step));
-        if (first >= end)
+        gm_range in = gm_steps_in_chunk(start, step, region->count[d], dataset->chunk[d], p->at[d]);
+        if (gm_range_length(in) == 0)
             return 0;
-        p->dims[d] = (gm_stride){end - first, stride * step, region->memory[d]};
-        p->from += (start + first * step - corner) * stride;
-        p->to += first * region->memory[d];
+        p->dims[d] = (gm_stride){gm_range_length(in), stride * step, region->memory[d]};
+        p->from += (start + in.begin * step - corner) * stride;
+        p->to += in.begin * region->memory[d];
         stride *= dataset->chunk[d];
     }
     p->index = gm_chunks_index(&reader->chunks, p->at);
