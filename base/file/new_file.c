@@ -26,10 +26,11 @@ static int check_folder(const char *file)
     char folder[GM_PATH_MAX];
     struct stat st;
     gm_path_folder(file, folder);
-    if (stat(folder, &st) && errno == ENOENT)
+    int why = stat(folder, &st) ? errno : 0;
+    if (why == ENOENT)
         return gm_fail(GM_EOUTPUT, "%s: the folder %s does not exist", file, folder);
-    if (stat(folder, &st))
-        return gm_fail(GM_EOUTPUT, "%s: the folder %s cannot be opened: %s", file, folder, strerror(errno));
+    if (why)
+        return gm_fail(GM_EOUTPUT, "%s: the folder %s cannot be opened: %s", file, folder, strerror(why));
     if (!S_ISDIR(st.st_mode))
         return gm_fail(GM_EOUTPUT, "%s: %s is not a folder", file, folder);
     if (access(folder, W_OK | X_OK))
