@@ -3,19 +3,22 @@
 #include "base/status.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct gm_workers {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    /* The calls that wait for a thread, and one post per thread at the end. A condition would not do: glibc before 2.41
+     * may lose a signal where several threads wait (sourceware.org bug 25847). */
+    sem_t calls;
     gm_work_on *work;
     void *context;
     struct {
         int job, times;
     } * jobs; /* circular, of max_jobs entries */
-    int max_jobs, first, count, closing;
+    int max_jobs, first, count;
     struct thread {
         gm_workers *workers;
         pthread_t id;
@@ -28,11 +31,11 @@ static void *run(void *argument)
     struct thread *self = argument;
     gm_workers *w = self->workers;
     int number = (int)(self - w->threads);
-    pthread_mutex_lock(&w->lock);
     for (;;) {
-        while (w->count == 0 && !w->closing)
-            pthread_cond_wait(&w->changed, &w->lock);
-        if (w->count == 0)
+        while (sem_wait(&w->calls))
+            ;
+        pthread_mutex_lock(&w->lock);
+        if (w->count == 0) /* an end: posted after all calls */
             break;
         int job = w->jobs[w->first].job;
         if (--w->jobs[w->first].times == 0) {
@@ -41,7 +44,6 @@ static void *run(void *argument)
         }
         pthread_mutex_unlock(&w->lock);
         w->work(w->context, number, job);
-        pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -54,7 +56,7 @@ int gm_workers_open(int threads, gm_work_on *work, void *context, int max_jobs, 
     if (!w)
         return gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the pool of I/O threads");
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    sem_init(&w->calls, 0, 0);
     w->work = work;
     w->context = context;
     w->max_jobs = max_jobs;
@@ -88,13 +90,11 @@ void gm_workers_close(gm_workers *w)
 {
     if (!w)
         return;
-    pthread_mutex_lock(&w->lock);
-    w->closing = 1;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < w->thread_count; i++)
+        sem_post(&w->calls);
     for (int i = 0; i < w->thread_count; i++)
         pthread_join(w->threads[i].id, NULL);
-    pthread_cond_destroy(&w->changed);
+    sem_destroy(&w->calls);
     pthread_mutex_destroy(&w->lock);
     free(w->jobs);
     free(w->threads);
@@ -108,7 +108,7 @@ void gm_workers_submit(gm_workers *w, int job, int times)
     w->jobs[at].job = job;
     w->jobs[at].times = times;
     w->count++;
-    for (int i = 0; i < times; i++)
-        pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < times; i++)
+        sem_post(&w->calls);
 }
