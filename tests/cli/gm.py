@@ -159,10 +159,10 @@ def done():
 # --- Running the program ---
 
 class Run:
-    """How a run went: code (exit code; None: it had to be killed), out, err, seconds."""
+    """How a run went: code (exit code; None: it had to be killed), out, err, seconds, left (processes that were killed)."""
 
-    def __init__(self, command, code, out, err, seconds):
-        self.command, self.code, self.out, self.err, self.seconds = command, code, out, err, seconds
+    def __init__(self, command, code, out, err, seconds, left):
+        self.command, self.code, self.out, self.err, self.seconds, self.left = command, code, out, err, seconds, left
 
     @property
     def errors(self):
@@ -177,7 +177,7 @@ class Run:
 
     def __str__(self):
         text = f"$ {shlex.join(self.command)}\nexit {self.code} after {self.seconds:.1f} s"
-        return text + "".join(f"\n{what}: {line}" for what, lines in (("out", self.out), ("err", self.err))
+        return text + "".join(f"\n{what}: {line}" for what, lines in (("out", self.out), ("err", self.err), ("left", self.left))
                               for line in lines.splitlines()[:30])
 
 
@@ -261,20 +261,30 @@ def _end(number, _):
 signal.signal(signal.SIGTERM, _end)
 
 
+def _processes_of(session):
+    """The processes of a session and their children, a line each as ps has it."""
+    if not shutil.which("ps"):
+        return ""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,sess=,stat=,wchan:24=,time=,args="], capture_output=True, text=True).stdout
+    rows = [line.split(None, 6) for line in table.splitlines()]
+    members = {row[0] for row in rows if row[2] == str(session)}
+    return "\n".join(" ".join(row)[:150] for row in rows if row[0] in members or row[1] in members)
+
+
 def finish(child, limit, started=None):
     """Waits for what start() started, limit seconds at most. mpirun gets the time to end its ranks."""
     started = time.monotonic() if started is None else started
-    code = 0
+    code, left = 0, ""
     for wait, number in ((limit + 3, signal.SIGTERM), (3, signal.SIGKILL), (3, None)):
         try:
             out, err = child.communicate(timeout=wait)
             break
         except subprocess.TimeoutExpired:
-            code = None
+            code, left = None, left or _processes_of(child.pid)
             if number:
                 os.killpg(child.pid, number)
     _children.discard(child)
-    return Run(child.args, child.returncode if code == 0 else None, out, err, time.monotonic() - started)
+    return Run(child.args, child.returncode if code == 0 else None, out, err, time.monotonic() - started, left)
 
 
 def run(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):

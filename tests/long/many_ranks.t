@@ -112,7 +112,7 @@ while time.monotonic() < until and not glob.glob(".big.h5*") + glob.glob("big.h5
 time.sleep(3)
 begun = time.monotonic()
 child.send_signal(signal.SIGUSR2)
-ran = gm.finish(child, 60)
+ran = gm.finish(child, LIMIT)
 gm.ok(ran.code == 75 and not os.path.exists("big.h5") and len(ran.errors) == 1, f"a signal to {MOST} ranks: exit 75, one message", ran)
 gm.note(f"after {time.monotonic() - begun:.1f} s")
 gm.done()
