@@ -61,7 +61,7 @@ try() {
     ok $built "$1: builds" "$folder/log"
     [ $built = 0 ] || return
     for turn in 1 2; do # half a minute each, where the machine does nothing else
-        start timeout -s ABRT 420 "$folder/race" >"$folder/log" 2>&1
+        start timeout -s ABRT 800 "$folder/race" >"$folder/log" 2>&1
         status=$?
         grep -q '^not ok\|WARNING: ThreadSanitizer' "$folder/log" && status=1
         ok $status "$1: no race, turn $turn" "$folder/log"
