@@ -204,7 +204,7 @@ static void measure(const gm_job *job, gm_rank_record *mine)
     gm_versions_find(&mine->versions);
     gm_slurm_find(&mine->slurm);
     mine->times = r->times;
-    mine->start_s = r->init_s;
+    mine->init_s = r->init_s;
     mine->sync_s = r->sync_s;
     mine->flop = r->flop;
     mine->bytes_read = r->bytes_read;

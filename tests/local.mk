@@ -89,7 +89,7 @@ GM_TESTS = \
 	tests/src/stream/share \
 	tests/src/stream/slot \
 	tests/src/stream/stream \
-	tests/src/stream/workers
+	tests/src/stream/io_threads
 
 # More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time; or what
 # another test does by one rank.
@@ -419,8 +419,8 @@ tests_src_stream_stream_race_SOURCES = \
 	tests/src/stream/checked_program.h \
 	tests/src/stream/late_device.c \
 	tests/src/stream/late_device.h
-tests_src_stream_workers_LDFLAGS = -Wl,--wrap=pthread_create
-tests_src_stream_workers_SOURCES = tests/src/stream/workers.c
+tests_src_stream_io_threads_LDFLAGS = -Wl,--wrap=pthread_create
+tests_src_stream_io_threads_SOURCES = tests/src/stream/io_threads.c
 
 # tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time limit.
 TEST_EXTENSIONS = .t .np2 .np3 .np4 .np8

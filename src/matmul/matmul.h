@@ -57,33 +57,33 @@ typedef struct gm_matmul_case {
 } gm_matmul_case;
 
 /* Fills in the case from the command line and the files. Called by one rank. GM_EUSAGE, GM_EINPUT. */
-int gm_matmul_describe(const gm_job *job, gm_matmul_case *problem);
+int gm_matmul_describe(const gm_job *job, gm_matmul_case *c);
 
 /* "A", "B" or "C0": an operand's name on the command line. */
-const char *gm_matmul_letter(const gm_matmul_case *problem, int which);
+const char *gm_matmul_letter(const gm_matmul_case *c, int which);
 
 /* The product of the device of the job for the case; NULL: there is none. The same on all ranks. */
-const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *problem);
+const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *c);
 
 /* The shape of C in its file, at most three dimensions. Returns their number: 0 is a scalar. */
-int gm_matmul_shape(const gm_matmul_case *problem, int64_t *dims);
+int gm_matmul_shape(const gm_matmul_case *c, int64_t *dims);
 
 /* Has the device of the job a product for the case? GM_EUSAGE. */
-int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *problem);
+int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c);
 
 /* --- Files: rectangles of what is stored_rows x stored_cols, and of C --- */
 
 /* Stored rows, columns of an operand that are best read together (gm_dataset_row_unit). */
-int64_t gm_matmul_row_unit(const gm_matmul_case *problem, int operand);
-int64_t gm_matmul_col_unit(const gm_matmul_case *problem, int operand);
+int64_t gm_matmul_row_unit(const gm_matmul_case *c, int operand);
+int64_t gm_matmul_col_unit(const gm_matmul_case *c, int operand);
 
 /* Reads elements [first, first + count) of an operand, in C order, from consecutive ones of its file to those of `to`,
  * and checks integers (is_checked). GM_EINPUT. */
-int gm_matmul_read_range(const gm_matmul_case *problem, gm_reader *reader, int operand, int64_t first, int64_t count,
+int gm_matmul_read_range(const gm_matmul_case *c, gm_reader *reader, int operand, int64_t first, int64_t count,
                          void *to);
 
 /* The rows of C that are best written together (gm_output_row_unit). */
-int64_t gm_matmul_result_unit(const gm_matmul_case *problem, const gm_output *output);
+int64_t gm_matmul_result_unit(const gm_matmul_case *c, const gm_output *output);
 
 /* gm_program.read and write of the product; context is the gm_matmul. */
 int gm_matmul_read(void *context, const gm_piece *piece, gm_range part, void *to);

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "src/stream/io_threads.h"
 #include "src/stream/lane.h"
-#include "src/stream/workers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct gm_stream_io {
     const gm_stream_setup *setup;
     gm_slot *slots;
     const gm_program *program;
-    gm_workers *workers;
+    gm_io_threads *pool;
     gm_lane *lanes;   /* of each thread; NULL: slots have host memory */
     gm_origin origin; /* of the lanes' times */
     pthread_mutex_t lock;
@@ -240,7 +240,7 @@ void gm_stream_io_submit(gm_stream_io *io, gm_slot *slot, gm_slot_state state)
     slot->left = shares;
     io->in_io += shares;
     pthread_mutex_unlock(&io->lock);
-    gm_workers_submit(io->workers, (int)(slot - io->slots), shares);
+    gm_io_threads_submit(io->pool, (int)(slot - io->slots), shares);
 }
 
 int gm_stream_io_is_busy(gm_stream_io *io)
@@ -365,7 +365,7 @@ int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io
     pthread_cond_init(&io->changed, NULL);
     int status = setup->buffer ? open_lanes(io) : GM_OK;
     if (!status)
-        status = gm_workers_open(setup->threads, io_work, io, (int)setup->depth, &io->workers);
+        status = gm_io_threads_open(setup->threads, io_work, io, (int)setup->depth, &io->pool);
     if (status) {
         gm_stream_io_close(io);
         return status;
@@ -378,7 +378,7 @@ void gm_stream_io_close(gm_stream_io *io)
 {
     if (!io)
         return;
-    gm_workers_close(io->workers);
+    gm_io_threads_close(io->pool);
     for (int i = 0; io->lanes && i < io->setup->threads; i++)
         gm_lane_close(io->setup, &io->lanes[i]);
     free(io->lanes);

@@ -41,7 +41,7 @@ json_t *gm_rank_json(const gm_rank_record *all, int rank)
         r->host, "processors", processors(&r->binding), "threads", r->threads, "numa_node",
         gm_json_number_or_null(is_bound_near ? r->binding.numa_node : -1), "numa_nodes",
         gm_json_number_or_null(r->binding.numa_nodes > 0 ? r->binding.numa_nodes : -1), "device", device(&r->device),
-        "slurm", gm_slurm_json(&r->slurm), "init_s", r->start_s, "sync_s", r->sync_s, "phases", phases(&r->times),
+        "slurm", gm_slurm_json(&r->slurm), "init_s", r->init_s, "sync_s", r->sync_s, "phases", phases(&r->times),
         "flop", r->flop, "bytes_read", (json_int_t)r->bytes_read, "bytes_written", (json_int_t)r->bytes_written,
         "peak_host_bytes", (json_int_t)r->peak_host, "peak_device_bytes", (json_int_t)r->peak_device);
     if (memcmp(&r->versions, &all[0].versions, sizeof r->versions) != 0)

@@ -17,8 +17,8 @@ typedef struct gm_rank_record {
     gm_versions versions;
     gm_slurm slurm;
     gm_phase_times times;
-    double start_s; /* start of MPI, and wait for the device */
-    double sync_s;  /* flushing the output to the disk */
+    double init_s; /* start of MPI, and wait for the device */
+    double sync_s; /* flushing the output to the disk */
     double flop;
     int64_t bytes_read, bytes_written;
     int64_t peak_host, peak_device; /* bytes */

@@ -21,7 +21,7 @@ static double seconds_of(const gm_rank_record *r, int row)
     if (row < GM_PHASES)
         return r->times.seconds[row];
     if (row != GM_ROW_WORK)
-        return row == GM_ROW_START ? r->start_s : r->sync_s;
+        return row == GM_ROW_START ? r->init_s : r->sync_s;
     for (int phase = 0; phase < GM_PHASES; phase++)
         if (phase != GM_PHASE_OPEN && phase != GM_PHASE_EXCHANGE)
             sum += r->times.seconds[phase];

@@ -41,7 +41,7 @@ start() {
 
 sources=
 for file in tests/src/stream/stream_race tests/src/stream/checked_program tests/src/stream/late_device tests/tap \
-    src/stream/lane src/stream/share src/stream/slot src/stream/stream src/stream/stream_io src/stream/workers base/range base/size base/stop \
+    src/stream/lane src/stream/share src/stream/slot src/stream/stream src/stream/stream_io src/stream/io_threads base/range base/size base/stop \
     base/status base/text/escape; do
     sources="$sources $file.c"
 done

@@ -42,18 +42,18 @@ gm_batch_layout gm_batch_lay_out(const gm_batch_plan *plan, int64_t frames);
 
 /* Makes the plan of a case as gm_operation.plan does: frame, the problem of one product, for all ranks; operand, the
  * type of the product's panels. Pure. GM_EUSAGE, GM_EDEVICE: as gm_matmul_plan_make(). */
-int gm_batch_plan_make(const gm_matmul_case *problem, gm_dtype operand, const gm_matmul_problem *frame,
+int gm_batch_plan_make(const gm_matmul_case *c, gm_dtype operand, const gm_matmul_problem *frame,
                        const gm_ring_budget *budget, const gm_ring_request *request, gm_batch_plan *plan,
                        gm_ring_budget *need);
 
 /* Bytes of the product's work space for operand A or B of a frame. */
-int64_t gm_batch_plan_work(const gm_batch_plan *plan, const gm_matmul_case *problem, int operand);
+int64_t gm_batch_plan_work(const gm_batch_plan *plan, const gm_matmul_case *c, int operand);
 
 /* The frames of a rank. */
 gm_range gm_batch_plan_share(const gm_batch_plan *plan, int ranks, int rank);
 
 /* Bytes that a rank with these frames reads and writes. */
-void gm_batch_plan_bytes(const gm_matmul_case *problem, const gm_batch_plan *plan, int64_t frames, int64_t *read,
+void gm_batch_plan_bytes(const gm_matmul_case *c, const gm_batch_plan *plan, int64_t frames, int64_t *read,
                          int64_t *written);
 
 /* A rank's batch. */

@@ -29,7 +29,7 @@ static void fill(void)
     for (int r = 0; r < RANKS; r++) {
         snprintf(all[r].host, sizeof all[r].host, "host%d", r);
         memcpy(all[r].times.seconds, seconds[r], sizeof seconds[r]);
-        all[r].start_s = 0.25 + 0.25 * r;
+        all[r].init_s = 0.25 + 0.25 * r;
         all[r].bytes_read = 10000000000;
         all[r].bytes_written = 1000000000;
         all[r].flop = 4e12;
@@ -59,10 +59,10 @@ static void test_spreads(void)
     gm_times_find(all, RANKS, 4, &t);
     tap_ok(t.limit == GM_ROW_SYNC && t.limit_rank == 0 && is_near(t.limit_s, 2.75),
            "and so may flushing, on the rank that does");
-    all[2].start_s = 6.5;
+    all[2].init_s = 6.5;
     gm_times_find(all, RANKS, 4, &t);
     tap_ok(t.limit == GM_ROW_SYNC, "the start does not while it is shorter than the run with its flush");
-    all[2].start_s = 7;
+    all[2].init_s = 7;
     gm_times_find(all, RANKS, 4, &t);
     tap_ok(t.limit == GM_ROW_START && t.limit_rank == 2, "but then it does");
 
@@ -106,7 +106,7 @@ static void test_line(void)
         "s, sync 0.500 s\n",
         "one rank, no product");
     all[0].bytes_written = 0;
-    all[0].start_s = 5;
+    all[0].init_s = 5;
     check_line(1, 4, "gpumem-run: note: 10 GB read in 4.000 s: 2.5 GB/s, limited by start (5.000 s); sync 0.500 s\n",
                "nothing is said twice");
     memset(all, 0, sizeof all);

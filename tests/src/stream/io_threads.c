@@ -1,6 +1,6 @@
 /* The pool of I/O threads: order, number of calls, concurrency, signals, and threads that cannot be created. The linker
  * replaces pthread_create() by the one below (-Wl,--wrap). */
-#include "src/stream/workers.h"
+#include "src/stream/io_threads.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -67,11 +67,11 @@ static int counts_are(const record *r, int jobs, int calls)
 static void test_order(void)
 {
     record r = {.ordered = 0};
-    gm_workers *workers;
-    int status = gm_workers_open(1, note_order, &r, JOBS, &workers), wrong = 0;
+    gm_io_threads *pool;
+    int status = gm_io_threads_open(1, note_order, &r, JOBS, &pool), wrong = 0;
     for (int i = 0; i < JOBS / 2 && !status; i++)
-        gm_workers_submit(workers, JOBS - 1 - i, 2);
-    gm_workers_close(workers);
+        gm_io_threads_submit(pool, JOBS - 1 - i, 2);
+    gm_io_threads_close(pool);
     for (int i = 0; i < JOBS; i++)
         wrong += r.order[i] != JOBS - 1 - i / 2;
     tap_ok(status == GM_OK && r.done == JOBS && !wrong, "one thread calls jobs in the order of submission, each twice");
@@ -82,11 +82,11 @@ static void test_counts(void)
     for (int threads = 1; threads <= 16; threads *= 4)
         for (int times = 1; times <= 20; times += 19) {
             record r = {.ordered = 0};
-            gm_workers *workers;
-            int status = gm_workers_open(threads, note, &r, JOBS, &workers);
+            gm_io_threads *pool;
+            int status = gm_io_threads_open(threads, note, &r, JOBS, &pool);
             for (int i = 0; i < JOBS && !status; i++)
-                gm_workers_submit(workers, i, times);
-            gm_workers_close(workers);
+                gm_io_threads_submit(pool, i, times);
+            gm_io_threads_close(pool);
             tap_ok(status == GM_OK && counts_are(&r, JOBS, times),
                    "%d threads: closing completes all jobs, each called %d times", threads, times);
         }
@@ -96,15 +96,15 @@ static void test_counts(void)
 static void test_small_queue(void)
 {
     record r = {.ordered = 0};
-    gm_workers *workers;
-    int status = gm_workers_open(3, note, &r, 2, &workers);
+    gm_io_threads *pool;
+    int status = gm_io_threads_open(3, note, &r, 2, &pool);
     for (int i = 0; i < JOBS && !status; i += 2) {
-        gm_workers_submit(workers, i, 3);
-        gm_workers_submit(workers, i + 1, 3);
+        gm_io_threads_submit(pool, i, 3);
+        gm_io_threads_submit(pool, i + 1, 3);
         while (r.done < 3 * (i + 2))
             nap(10000);
     }
-    gm_workers_close(workers);
+    gm_io_threads_close(pool);
     tap_ok(status == GM_OK && counts_are(&r, JOBS, 3) && !r.shared, "a queue of two entries carries %d jobs", JOBS);
 }
 
@@ -124,11 +124,11 @@ static void meet(void *context, int thread, int threads)
 static void test_concurrency(void)
 {
     record r = {.ordered = 0};
-    gm_workers *workers;
-    int status = gm_workers_open(6, meet, &r, 1, &workers);
+    gm_io_threads *pool;
+    int status = gm_io_threads_open(6, meet, &r, 1, &pool);
     if (!status)
-        gm_workers_submit(workers, 6, 6);
-    gm_workers_close(workers);
+        gm_io_threads_submit(pool, 6, 6);
+    gm_io_threads_close(pool);
     tap_ok(status == GM_OK && r.most_running == 6, "six threads run the calls of one job at the same time");
 }
 
@@ -145,11 +145,11 @@ static void test_signals(void)
 {
     record r = {.ordered = 0};
     sigset_t mask;
-    gm_workers *workers;
-    int status = gm_workers_open(4, note_mask, &r, JOBS, &workers);
+    gm_io_threads *pool;
+    int status = gm_io_threads_open(4, note_mask, &r, JOBS, &pool);
     for (int i = 0; i < JOBS && !status; i++)
-        gm_workers_submit(workers, i, 1);
-    gm_workers_close(workers);
+        gm_io_threads_submit(pool, i, 1);
+    gm_io_threads_close(pool);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     tap_ok(r.done == JOBS && r.unblocked == 0, "signals are blocked on the pool's threads");
     tap_ok(!sigismember(&mask, SIGTERM) && !sigismember(&mask, SIGUSR2), "and not on the thread that opened it");
@@ -158,21 +158,21 @@ static void test_signals(void)
 static void test_failing_creation(void)
 {
     record r = {.ordered = 0};
-    gm_workers *workers;
+    gm_io_threads *pool;
     gm_error error;
     creations_left = 0;
-    int status = gm_workers_open(4, note, &r, JOBS, &workers);
+    int status = gm_io_threads_open(4, note, &r, JOBS, &pool);
     gm_error_get(&error);
-    tap_ok(status == GM_EDEVICE && !workers && strstr(error.text, "cannot create an I/O thread: "),
+    tap_ok(status == GM_EDEVICE && !pool && strstr(error.text, "cannot create an I/O thread: "),
            "no thread can be created: a failure with a message");
     gm_error_clear();
 
     creations_left = 2;
-    status = gm_workers_open(5, meet, &r, 2, &workers);
+    status = gm_io_threads_open(5, meet, &r, 2, &pool);
     creations_left = -1;
     if (!status)
-        gm_workers_submit(workers, 2, 5);
-    gm_workers_close(workers);
+        gm_io_threads_submit(pool, 2, 5);
+    gm_io_threads_close(pool);
     gm_error_get(&error);
     tap_ok(status == GM_OK && error.code == GM_OK && r.most_running == 2 && r.running == 0,
            "two threads of five can be created: the pool has two");
@@ -180,7 +180,7 @@ static void test_failing_creation(void)
 
 int main(void)
 {
-    gm_workers_close(NULL);
+    gm_io_threads_close(NULL);
     test_order();
     test_counts();
     test_small_queue();
