@@ -60,6 +60,17 @@ int gm_dataset_is_chunked(const gm_dataset *dataset)
     return dataset->layout == GM_CHUNKED || (dataset->layout == GM_VIRTUAL && dataset->chunked_sources > 0);
 }
 
+int64_t gm_dataset_chunk_bytes(const gm_dataset *dataset)
+{
+    return gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->chunk, dataset->rank));
+}
+
+gm_range gm_chunks_of_steps(int64_t start, int64_t step, int64_t count, int64_t chunk)
+{
+    int64_t first = start / chunk;
+    return (gm_range){first, count ? (start + (count - 1) * step) / chunk + 1 : first};
+}
+
 gm_range gm_steps_in_chunk(int64_t start, int64_t step, int64_t count, int64_t chunk, int64_t at)
 {
     int64_t corner = at * chunk, first = corner > start ? gm_ceil_div(corner - start, step) : 0;

@@ -78,6 +78,12 @@ int64_t gm_dataset_view_unit(const gm_dataset *dataset, int v);
 /* Are its elements, or some of those that a virtual one has from elsewhere, in chunks? */
 int gm_dataset_is_chunked(const gm_dataset *dataset);
 
+/* The bytes of a chunk without filters, of a dataset that is chunked. */
+int64_t gm_dataset_chunk_bytes(const gm_dataset *dataset);
+
+/* The chunks of this length from the one with index start to the one with start + (count - 1) * step. */
+gm_range gm_chunks_of_steps(int64_t start, int64_t step, int64_t count, int64_t chunk);
+
 /* Which of the indices start + i * step, i < count, lie in the chunk `at` of this length? The range of i: empty where a
  * step passes over the chunk, which is not before the one with start. */
 gm_range gm_steps_in_chunk(int64_t start, int64_t step, int64_t count, int64_t chunk, int64_t at);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/status.h"
 
 typedef struct filter {
@@ -154,7 +153,7 @@ int gm_filters_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipe
     } known[] = {{H5Z_FILTER_DEFLATE, GM_FILTER_DEFLATE, 1},
                  {H5Z_FILTER_SHUFFLE, GM_FILTER_SHUFFLE, 1},
                  {H5Z_FILTER_FLETCHER32, GM_FILTER_FLETCHER32, 0}};
-    int64_t bytes = gm_mul_sat((int64_t)gm_dtype_size(record->type), gm_product_sat(record->chunk, record->rank));
+    int64_t bytes = gm_dataset_chunk_bytes(record);
     int deflates = 0;
 
     *pipeline = (gm_pipeline){.count = H5Pget_nfilters(plist)};

@@ -56,8 +56,8 @@ int64_t gm_chunk_reader_estimate(int64_t table_bytes, int64_t chunk_bytes, int f
 
 int64_t gm_chunk_reader_bytes(const gm_dataset *dataset, int threads, int64_t room)
 {
-    int64_t chunk = gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->chunk, dataset->rank));
-    return gm_chunk_reader_estimate(gm_chunks_bytes(dataset), chunk, dataset->filters > 0, threads, room);
+    return gm_chunk_reader_estimate(gm_chunks_bytes(dataset), gm_dataset_chunk_bytes(dataset), dataset->filters > 0,
+                                    threads, room);
 }
 
 int gm_chunk_reader_open(const gm_dataset *dataset, const char *title, gm_chunk_reader **out)
@@ -189,18 +189,18 @@ static int cut_part(const gm_chunk_reader *reader, const gm_region *region, char
 int gm_chunk_reader_read(gm_chunk_reader *reader, const gm_region *region, char *dst)
 {
     const gm_dataset *dataset = reader->dataset;
-    int64_t first[GM_RANK_MAX], last[GM_RANK_MAX];
+    gm_range along[GM_RANK_MAX];
     int status = GM_OK, d;
     part p;
-    for (d = dataset->rank - 1; d >= 0; d--) {
-        first[d] = p.at[d] = region->start[d] / dataset->chunk[d];
-        last[d] = (region->start[d] + (region->count[d] - 1) * region->step[d]) / dataset->chunk[d];
+    for (d = 0; d < dataset->rank; d++) {
+        along[d] = gm_chunks_of_steps(region->start[d], region->step[d], region->count[d], dataset->chunk[d]);
+        p.at[d] = along[d].begin;
     }
     do {
         if (cut_part(reader, region, dst, &p))
             status = read_part(reader, &p);
-        for (d = dataset->rank - 1; d >= 0 && p.at[d]++ == last[d]; d--)
-            p.at[d] = first[d];
+        for (d = dataset->rank - 1; d >= 0 && ++p.at[d] == along[d].end; d--)
+            p.at[d] = along[d].begin;
     } while (d >= 0 && !status);
     return status;
 }

@@ -24,8 +24,9 @@ static int64_t get_grid(const gm_dataset *dataset, int64_t *first, int64_t *coun
     const gm_selection *s = &dataset->selection;
     int64_t chunks = 1;
     for (int d = 0; d < dataset->rank; d++) {
-        first[d] = s->start[d] / dataset->chunk[d];
-        count[d] = s->count[d] ? (s->start[d] + (s->count[d] - 1) * s->step[d]) / dataset->chunk[d] - first[d] + 1 : 0;
+        gm_range along = gm_chunks_of_steps(s->start[d], s->step[d], s->count[d], dataset->chunk[d]);
+        first[d] = along.begin;
+        count[d] = gm_range_length(along);
         chunks = gm_mul_sat(chunks, count[d]);
     }
     return chunks;

@@ -67,9 +67,8 @@ typedef struct open_call {
 static hid_t access_for(opened *o, const gm_dataset *dataset)
 {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    int64_t bytes = gm_mul_sat((int64_t)gm_dtype_size(dataset->type), gm_product_sat(dataset->chunk, dataset->rank));
-    o->chunk_bytes = dataset->layout == GM_CHUNKED ? bytes : 0;
-    if (!o->chunk_bytes)
+    int64_t bytes = o->chunk_bytes = dataset->layout == GM_CHUNKED ? gm_dataset_chunk_bytes(dataset) : 0;
+    if (!bytes)
         return access;
     hsize_t file_bytes = 0;
     H5Fget_filesize(o->file, &file_bytes);
@@ -193,19 +192,21 @@ static int check_chunk(const opened *o, const int64_t *at)
 
 static int check_chunks(const opened *o, const read_call *call)
 {
-    int64_t first[GM_RANK_MAX], last[GM_RANK_MAX], at[GM_RANK_MAX];
+    const gm_selection *part = &call->part;
+    gm_range along[GM_RANK_MAX];
+    int64_t at[GM_RANK_MAX];
     int status = GM_OK, d;
     for (d = 0; d < o->rank; d++) {
-        first[d] = at[d] = call->part.start[d] / o->chunk[d];
-        last[d] = (call->part.start[d] + (call->part.count[d] - 1) * call->part.step[d]) / o->chunk[d];
+        along[d] = gm_chunks_of_steps(part->start[d], part->step[d], part->count[d], o->chunk[d]);
+        at[d] = along[d].begin;
     }
     do {
-        if (gm_selection_meets(&call->part, o->rank, o->chunk, at)) {
+        if (gm_selection_meets(part, o->rank, o->chunk, at)) {
             status = check_chunk(o, at);
             gm_worker_progress();
         }
-        for (d = o->rank - 1; d >= 0 && at[d]++ == last[d]; d--)
-            at[d] = first[d];
+        for (d = o->rank - 1; d >= 0 && ++at[d] == along[d].end; d--)
+            at[d] = along[d].begin;
     } while (d >= 0 && !status);
     return status;
 }
