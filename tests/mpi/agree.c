@@ -117,11 +117,12 @@ static int make_job(gm_job *job, gm_options *options, int argc, char **argv)
 
 static void test_result(void)
 {
-    char name[] = "/tmp/gpumem-agree-XXXXXX", file[64];
+    char name[] = "/tmp/gpumem-agree-XXXXXX", file[64], report[64];
     if (first && !mkdtemp(name))
         strcpy(name, "/tmp");
     gm_broadcast_all(name, sizeof name);
     snprintf(file, sizeof file, "%s/out.h5", name);
+    snprintf(report, sizeof report, "%s/absent/report.json", name);
     char *argv[] = {"gpumem-run", "gen", "matrices", file, NULL};
     gm_options options;
     gm_job job;
@@ -152,7 +153,7 @@ static void test_result(void)
     all_ok(access(file, F_OK) != 0, "no file is left");
 
     job.options = &options;
-    options.report = first ? "/nonexistent/report.json" : "unused";
+    options.report = first ? report : "unused";
     all_ok(gm_report_open_all(&job) == GM_EOUTPUT,
            "gm_report_open_all: a report that cannot be written fails on all ranks");
     gm_error_clear();
