@@ -175,7 +175,6 @@ GM_TESTS_LONG = \
 	tests/long/kill_points.t \
 	tests/long/corpus.t \
 	tests/long/random_jobs.t \
-	tests/long/many_ranks.t \
 	tests/long/cluster.t \
 	tests/long/full_disk.t \
 	tests/long/faults.t \
@@ -187,8 +186,9 @@ GM_TESTS_LONG = \
 	tests/long/several_hosts.t \
 	tests/long/virtual.t
 
-# They measure time.
+# They measure time, or leave none to others: 64 ranks poll on the processors of the machine.
 GM_TESTS_ALONE = \
+	tests/long/many_ranks.t \
 	tests/long/cpu_speed.t
 
 # Programs that scripts use.
@@ -438,7 +438,7 @@ NP4_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
 # The slow tests start several programs each, have limits of time, and wait much: two at a time, beside valgrind, which computes
-# (with make -j3 check-long: two at a time as well). Both find the programs built. Tests that measure time run alone.
+# (with make -j3 check-long: two at a time as well). Both find the programs built. GM_TESTS_ALONE run after them, one by one.
 .PHONY: check-long check-memcheck check-slow
 check-long: all $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
 	$(AM_V_at)status=0; \
