@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef enum option_kind { FLAG, TEXT, CHOICE, COUNT, INDEX, SIZE, SIZE_OR_0, REAL } option_kind;
@@ -96,7 +97,7 @@ static int store(const option_row *row, const char *value, gm_options *options)
     case TEXT:
         *(const char **)field = value;
         bad = !*value;
-        expected = "a name";
+        expected = "a value that is not empty";
         break;
     case CHOICE:
         *(const char **)field = value;
@@ -223,6 +224,7 @@ int gm_options_parse(int argc, char **argv, gm_options *options)
     char letters[2 * ROWS + 2];
     getopt_tables(longs, letters);
     *options = defaults;
+    unsetenv("POSIXLY_CORRECT"); /* by which getopt_long() takes all words after the operation for operands */
     opterr = 0;
     optind = 0; /* start anew, as GNU and musl have it */
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {

@@ -68,7 +68,8 @@ static int is_of_kind(const char *name, const char *kind)
 
 static int fail(const gm_text_file *t, int why)
 {
-    return gm_fail(GM_EOUTPUT, "%s: cannot be written: %s", t->name, strerror(why));
+    const char *name = strcmp(t->name, "-") == 0 ? "standard output" : t->name;
+    return gm_fail(GM_EOUTPUT, "%s: cannot be written: %s", name, strerror(why));
 }
 
 static int open_standard(gm_text_file *t)

@@ -20,12 +20,17 @@ static int are_alike(const json_t *a, const json_t *b)
     return gm_results_number(a, "threads") == gm_results_number(b, "threads");
 }
 
-static const json_t *find(const json_t *rows, const json_t *row)
+/* The row of `others` that is alike row number `at` of `rows`, with as many alike before it; NULL: none. A library is
+ * measured again beside each variant that it rivals. */
+static const json_t *find(const json_t *others, const json_t *rows, size_t at)
 {
-    size_t i;
+    const json_t *row = json_array_get(rows, at);
+    size_t before = 0, i;
     json_t *other;
-    json_array_foreach (rows, i, other)
-        if (are_alike(other, row))
+    for (i = 0; i < at; i++)
+        before += are_alike(json_array_get(rows, i), row);
+    json_array_foreach (others, i, other)
+        if (are_alike(other, row) && before-- == 0)
             return other;
     return NULL;
 }
@@ -35,15 +40,22 @@ static const char *cell(const json_t *row, const char *key, char text[CELL])
     return gm_escape_line(gm_results_text(row, key), text, CELL);
 }
 
+/* "-" where there is no rate. */
+static const char *rate_text(double rate, char text[32])
+{
+    snprintf(text, 32, rate > 0 ? "%.3f" : "-", rate);
+    return text;
+}
+
 static void print_line(const json_t *row, double old, double new, double noise, const char *verdict)
 {
-    char text[KEYS + 1][CELL], change[16], least[16];
+    char text[KEYS + 1][CELL], change[16], least[16], before[32], now[32];
     for (int k = 0; k < KEYS; k++)
         cell(row, keys[k], text[k]);
     snprintf(change, sizeof change, old > 0 && new > 0 ? "%+.2f %%" : "-", 100 * (new / old - 1));
     snprintf(least, sizeof least, old > 0 && new > 0 ? "%.2f %%" : "-", 100 * noise);
-    printf("%-9s %-24s %-20s %-5s %10.3f %10.3f %-7s %9s %8s  %s\n", text[0], text[1], text[2], text[3], old, new,
-           cell(row, "unit", text[KEYS]), change, least, verdict);
+    printf("%-9s %-24s %-20s %-5s %10s %10s %-7s %9s %8s  %s\n", text[0], text[1], text[2], text[3],
+           rate_text(old, before), rate_text(new, now), cell(row, "unit", text[KEYS]), change, least, verdict);
 }
 
 /* Returns whether the work has become slower. */
@@ -79,14 +91,16 @@ static void compare(const json_t *old, const json_t *new, int *slower)
            "unit", "change", "noise", "verdict");
     *slower = 0;
     json_array_foreach (now, i, row) {
-        const json_t *other = find(before, row);
+        const json_t *other = find(before, now, i);
         compared += other != NULL;
         *slower += compare_row(other, row);
     }
     json_array_foreach (before, i, row)
-        if (!find(now, row))
+        if (!find(now, before, i))
             print_line(row, gm_results_number(row, "rate"), 0, least_noise, "gone");
     printf("%zu compared, %d slower\n", compared, *slower);
+    if (compared == 0)
+        gm_warn("the results have no test in common");
 }
 
 int gm_bench_compare(const char *old_file, const char *new_file, int *slower)

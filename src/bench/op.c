@@ -47,8 +47,30 @@ static void print_origin(const char *experiments)
     printf(*experiments ? " (%s)\n" : "\n", experiments);
 }
 
-static int list(void)
+/* The first option given that only measurements take; "": none. */
+static const char *option_of_measurements(const gm_options *o)
 {
+    return o->json                         ? "json"
+           : o->csv                        ? "csv"
+           : o->shapes                     ? "shapes"
+           : o->output                     ? "output"
+           : gm_options_given(o, "kernel") ? "kernel"
+                                           : "";
+}
+
+/* Refuses what bench compare, bench plot and bench --list do not take. option: the first such option; "": none. */
+static int check_none(const char *what, const char *option)
+{
+    return *option ? gm_fail(GM_EUSAGE, "bench %s takes no --%s", what, option) : GM_OK;
+}
+
+static int list(const gm_options *o)
+{
+    if (o->operand_count > 0)
+        return gm_fail(GM_EUSAGE, "bench --list takes no '%s': it lists all tests", o->operands[0]);
+    int status = check_none("--list", o->plot ? "plot" : option_of_measurements(o));
+    if (status)
+        return status;
     for (int i = 0; i < TESTS; i++) {
         printf("%-9s %-14s  %s", tests[i].name, tests[i].argument ? tests[i].argument : "", tests[i].help);
         print_origin(tests[i].experiments);
@@ -72,10 +94,17 @@ static int find(const char *name)
     return -1;
 }
 
+/* Does a test multiply, by the kernels that --kernel names? */
+static int multiplies(int test)
+{
+    return strcmp(tests[test].name, "matmul") == 0 ||
+           (tests[test].argument && strcmp(tests[test].argument, "matmul") == 0);
+}
+
 /* The tests that are named; if none is, all that take no argument. */
 static int choose(const gm_options *o, choice choices[TESTS])
 {
-    int count = 0, files = 0;
+    int count = 0, files = 0, products = 0;
     for (int i = 0; i < TESTS; i++)
         choices[i] = (choice){.wanted = o->operand_count == 0 && !tests[i].argument};
     for (int w = 0; w < o->operand_count; w++) {
@@ -97,7 +126,11 @@ static int choose(const gm_options *o, choice choices[TESTS])
     for (int i = 0; i < TESTS; i++) {
         count += choices[i].wanted;
         files += choices[i].argument && takes_file(i);
+        products += choices[i].wanted && multiplies(i);
     }
+    if (gm_options_given(o, "kernel") && products == 0)
+        return gm_fail(GM_EUSAGE, "--kernel '%s': only bench matmul and bench scaling matmul have kernels of products",
+                       o->kernel);
     if (o->output && files == 0)
         return gm_fail(GM_EUSAGE, "--output '%s': only tests with a FILE argument write files", o->output);
     return o->shapes && count > 1
@@ -175,14 +208,9 @@ static int compare_all(gm_run *run)
     int slower = 0, status = GM_OK;
     if (o->operand_count != 3)
         status = gm_fail(GM_EUSAGE, "bench compare expects two files of bench --json, OLD and NEW");
-    else if (o->json || o->csv || o->plot || o->shapes || o->output)
-        status = gm_fail(GM_EUSAGE, "bench compare takes no --%s",
-                         o->json     ? "json"
-                         : o->csv    ? "csv"
-                         : o->plot   ? "plot"
-                         : o->shapes ? "shapes"
-                                     : "output");
-    else if (job->ranks->rank == 0)
+    else
+        status = check_none("compare", o->list ? "list" : o->plot ? "plot" : option_of_measurements(o));
+    if (!status && job->ranks->rank == 0)
         status = gm_bench_compare(o->operands[1], o->operands[2], &slower);
     status = gm_job_agree_all(job, status);
     if (!status)
@@ -221,13 +249,9 @@ static int draw_all(gm_run *run)
     int status = GM_OK;
     if (o->operand_count < 2 || !o->plot)
         status = gm_fail(GM_EUSAGE, "bench plot expects a file of bench --json, and --plot FILE");
-    else if (o->json || o->csv || o->shapes || o->output)
-        status = gm_fail(GM_EUSAGE, "bench plot takes no --%s",
-                         o->json     ? "json"
-                         : o->csv    ? "csv"
-                         : o->shapes ? "shapes"
-                                     : "output");
-    else if (job->ranks->rank == 0)
+    else
+        status = check_none("plot", o->list ? "list" : option_of_measurements(o));
+    if (!status && job->ranks->rank == 0)
         status = draw(&bench);
     return gm_job_agree_all(job, status);
 }
@@ -246,14 +270,13 @@ static int run_all(gm_run *run)
 {
     gm_job *job = run->job;
     choice choices[TESTS];
-    int leading = job->ranks->rank == 0;
     if (is_named(job->options, "compare"))
         return compare_all(run);
     if (is_named(job->options, "plot"))
         return draw_all(run);
+    if (job->options->list)
+        return gm_job_agree_all(job, job->ranks->rank == 0 ? list(job->options) : GM_OK);
     int status = gm_job_agree_all(job, choose(job->options, choices));
-    if (!status && job->options->list)
-        return gm_job_agree_all(job, leading ? list() : GM_OK);
     return status ? status : bench_all(job, choices);
 }
 

@@ -119,6 +119,8 @@ int gm_bench_draw(gm_bench *bench, const char *file, const char *const *tests, i
                 status = gm_bench_keep(bench, &one);
         }
     }
+    if (!status && bench->row_count == 0)
+        status = gm_fail(GM_EINPUT, "%s: has no results%s", file, count > 0 ? " of the tests asked for" : "");
     if (!status)
         status = gm_bench_plot_write(bench, &bench->plot);
     json_decref(root);

@@ -191,10 +191,12 @@ static char *list_precisions(const gm_job *job, gm_kernel kernel, char *text)
 {
     int used = 0;
     *text = '\0';
-    for (int i = 0; i < GM_PRECISIONS; i++)
-        if (!job || gm_product_find(job->ops, job->device, &(gm_product_query){.precision = i, .kernel = kernel}))
+    for (int i = 0; i < GM_PRECISIONS; i++) {
+        const gm_product_query query = {.precision = i, .kernel = kernel, .capability = job ? job->info.capability : 0};
+        if (!job || gm_product_find(job->ops, job->device, &query))
             used += snprintf(text + used, (size_t)(GM_MESSAGE_MAX - used), "%s%s", used ? ", " : "",
                              gm_precision_get((gm_precision)i)->name);
+    }
     return text;
 }
 

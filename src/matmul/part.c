@@ -90,6 +90,8 @@ const char *gm_matmul_plan_hindrance(const gm_matmul_plan *plan)
     gm_matmul_part last;
     int64_t in_layer = plan->grid[0] * plan->grid[1];
     gm_matmul_plan_part(plan, (int)(in_layer * plan->grid[2]) - 1, &last);
+    if (plan->budget.unified)
+        return "the processor reads a panel where it uses it";
     if (in_layer == 1)
         return "each layer of k has one rank, which reads all";
     if (plan->grid[2] > 1)
@@ -98,8 +100,6 @@ const char *gm_matmul_plan_hindrance(const gm_matmul_plan *plan)
         return "there is nothing to multiply";
     if (last.idle)
         return "some ranks of the grid have no tile of C";
-    if (plan->budget.unified)
-        return "the processor reads a panel where it uses it";
     if (plan->same)
         return "A and B are the same data, of which each rank keeps the whole";
     return plan->keep ? NULL : "a rank has too little memory to keep its rows of A and its columns of B";

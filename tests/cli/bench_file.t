@@ -106,6 +106,7 @@ if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
 for arguments, code, pattern in (
         ("bench file", 2, "needs a FILE"), ("bench file none.h5", 3, "none.h5"), ("bench file plain.h5:/B", 3, "/B"),
         ("bench file two.h5", 3, "/A"), ("bench file plain.h5 -o none/x", 4, "none/x"),
+        ("bench file plain.h5 -o plain.h5", 4, "expected a folder"),
         ("bench file plain.h5 --shapes 0", 2, "--shapes '0'"), ("bench file plain.h5 --shapes x", 2, "--shapes 'x'"),
         ("bench copy -o x", 2, "--output 'x'"), ("bench file plain.h5 -o /proc/x", 4, "/proc/x"),
         ("bench file plain.h5 --host-memory 100K", 5, "memory")):

@@ -57,7 +57,7 @@ for made, command in MADE.items():
     for title, name, pattern in KINDS:
         refused(f"{made}: {title}", command.format(name) + " --force", pattern)
     refused(f"{made}: a file that exists", command.format("thesis"), "thesis: exists already, expected a new name or --force")
-    refused(f"{made}: an empty name", [*gm.words(command.format("X"))[:-1], ""], "expected a name", 2)
+    refused(f"{made}: an empty name", [*gm.words(command.format("X"))[:-1], ""], "expected a value that is not empty", 2)
 
 # --- Reports replace reports ---
 

@@ -91,6 +91,7 @@ def refusals():
              ("matmul small.h5 --plan --model nodes=2 --precision int8", 2, "--precision int8"), ("gen matrices g.h5 --size 3 --model nodes=2", 2, "--model is not an option of gen"),
              ("matmul nofile.h5 --plan --model nodes=2", 3, "nofile.h5"), ("matmul small.h5 --plan --model memory=1K", 5, "--model memory=1.00 KiB is too little for matmul"),
              ("matmul small.h5 --plan --model memory=1K --host-memory 2K", 5, "--host-memory 2.00 KiB is too little for matmul"),
+             ("matmul small.h5 --plan --model nodes=2,gpu=a100 --kernel hopper", 2, "--kernel hopper: the device cuda has no such kernel"),
              ("matmul small.h5 --plan --model nodes=2,nodes=2", 2, "nodes is given twice"), ("matmul small.h5 --plan --model", 2, "needs a value")]
     for words, code, message in cases:
         ran = gm.run(words)

@@ -115,7 +115,7 @@ if shutil.which("gnuplot"):
     for words in ("", "copy"):
         ran = gm.run(f"bench plot p.json {words} --plot - --device cpu")
         gm.ok(ran.code == 0 and "<svg" in ran.out and "bench copy" in ran.out, f"bench plot p.json {words}", ran)
-    for words, code, pattern in (("p.json flip --plot x.svg", 4, "no results"), ("p.json --plot p.json --force", 4, "p.json.*input"), ("p.json", 2, "expects a file of bench --json, and --plot"),
+    for words, code, pattern in (("p.json flip --plot x.svg", 3, "p.json: has no results of the tests asked for"), ("p.json --plot p.json --force", 4, "p.json.*input"), ("p.json", 2, "expects a file of bench --json, and --plot"),
                                  ("p.svg --plot x.svg", 3, "p.svg.*JSON"), ("p.json --plot x.svg --csv x.csv", 2, "takes no --csv")):
         ran = gm.run(f"bench plot {words} --device cpu")
         gm.ok(not gm.faults_of_refusal(ran, code, pattern) and not os.path.exists("x.svg"), f"refused: bench plot {words}", ran)
@@ -179,6 +179,21 @@ for words, code, pattern in (("old.json bad.json", 3, "bad.json.*line 1"), ("non
                              ("old.json", 2, "OLD and NEW"), ("old.json old.json old.json", 2, "OLD and NEW"), ("old.json old.json --csv x.csv", 2, "--csv")):
     ran = gm.run(f"bench compare {words}")
     gm.ok(not gm.faults_of_refusal(ran, code, pattern), f"bench compare {words}: refused ({code})", ran)
+for words, pattern in (("--list --json x.json", "takes no --json"), ("copy --list", "takes no 'copy'"), ("compare old.json old.json --list", "takes no --list"),
+                       ("copy --shapes 1M --kernel simt", "--kernel 'simt'"), ("matmul --shapes 8 --kernel hopper", "no such kernel"),
+                       ("scaling matmul --shapes 8 --kernel hopper", "no such kernel")):
+    ran = gm.run(f"bench {words} --device cpu")
+    gm.ok(not gm.faults_of_refusal(ran, 2, pattern) and not os.path.exists("x.json"), f"bench {words}: refused", ran)
+alike = [{"test": "copy", "variant": "a", "shape": "1 MiB", "cache": "warm", "rate": rate, "unit": "GB/s", "spread": 0.01} for rate in (100, 50, 75)]
+results_file("alike.json", {}, rows=alike)
+ran = gm.run("bench compare alike.json alike.json")
+gm.ok(ran.code == 0 and ran.out.count("the same") == 3, "bench compare: rows of one name are compared in their order", ran)
+results_file("fewer.json", {}, rows=alike[:2])
+ran = gm.run("bench compare alike.json fewer.json")
+gm.ok(ran.code == 0 and ran.out.count("the same") == 2 and ran.out.count("gone") == 1, "bench compare: one of them is gone", ran)
+results_file("elsewhere.json", {"z": 1})
+ran = gm.run("bench compare alike.json elsewhere.json")
+gm.ok(ran.code == 0 and "no test in common" in ran.err and "0.000" not in ran.out, "bench compare: nothing in common", ran)
 ran = gm.run("bench compare old.json odd.json")
 gm.ok(ran.code == 0 and "\x1b" not in ran.out, "bench compare: rows that bench does not write", ran)
 

@@ -82,6 +82,8 @@ def panels():
     ran = gm.run(words + " --panels exchange", 2)
     if device == "cpu":
         gm.ok(ran.code == 2 and "--panels exchange: impossible with the grid 2x1x1: the processor" in ran.err, f"{device}: the processor does not exchange them", ran)
+        ran = gm.run("matmul ab.h5 -o out.h5 --force --panels exchange --device cpu", 2)
+        gm.ok(ran.code == 2 and "the processor reads a panel where it uses it" in ran.err, f"{device}: whatever the grid", ran)
     else:
         shared = json.load(open("r.json"))
         gm.ok(ran.code == 0 and shared["plan"]["panels"] == "exchange" and shared["bytes_read"] == 4 * 700 * (300 + 290) and not faults_of(shared, False),

@@ -47,6 +47,9 @@ gm.ok(compare - empty <= ALLOWED, f"{compare - empty:.3f} s more than an empty M
 ran = gm.run("compare xy.h5:/x xy.h5:/y", environment={"TMPDIR": os.path.abspath("xy.h5")})
 gm.ok(ran.code == 0, "alone it makes no folder of MPI in TMPDIR", ran)
 
+ran = gm.run("compare --help", environment={"POSIXLY_CORRECT": "1"})
+gm.ok(ran.code == 0 and "Usage: gpumem-run compare" in ran.out, "options follow the operation with POSIXLY_CORRECT too", ran)
+
 # Open MPI ends with messages of its own, or crashes, where it can open no file.
 faults = []
 for files in (4, 6, 8, 10, 12, 13, 20, 31):

@@ -82,15 +82,18 @@ static int measure_transfers(gm_file_test *test)
 
 /* --- The test --- */
 
-/* New files are made beside the file that is read, or where --output says: in a folder, or beside a name. Rank 0. */
+/* New files are made beside the file that is read, or in the folder of --output. Rank 0. */
 static int find_output(gm_file_test *test)
 {
     const char *asked = test->bench->job->options->output;
     char path[GM_PATH_MAX];
     struct stat st;
-    int is_folder = asked && stat(asked, &st) == 0 && S_ISDIR(st.st_mode);
+    if (asked && stat(asked, &st))
+        return gm_fail(GM_EOUTPUT, "--output '%s': %s, expected a folder for new files", asked, strerror(errno));
+    if (asked && !S_ISDIR(st.st_mode))
+        return gm_fail(GM_EOUTPUT, "--output '%s': is a file, expected a folder for new files", asked);
     int length = snprintf(test->output, sizeof test->output, "%s%s", asked ? asked : test->dataset.file,
-                          is_folder ? "/bench" : "");
+                          asked ? "/bench" : "");
     if (length >= (int)sizeof test->output)
         return gm_fail(GM_EOUTPUT, "--output: the name is too long");
     int quiet = gm_error_hush(1), fd = gm_new_file_create(test->output, "try", 1, path), why = errno;
