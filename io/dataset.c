@@ -71,6 +71,14 @@ gm_range gm_chunks_of_steps(int64_t start, int64_t step, int64_t count, int64_t 
     return (gm_range){first, count ? (start + (count - 1) * step) / chunk + 1 : first};
 }
 
+int gm_chunk_is_partial(int rank, const int64_t *dims, const int64_t *chunk, const int64_t *at)
+{
+    for (int d = 0; d < rank; d++)
+        if ((at[d] + 1) * chunk[d] > dims[d])
+            return 1;
+    return 0;
+}
+
 gm_range gm_steps_in_chunk(int64_t start, int64_t step, int64_t count, int64_t chunk, int64_t at)
 {
     int64_t corner = at * chunk, first = corner > start ? gm_ceil_div(corner - start, step) : 0;

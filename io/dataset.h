@@ -84,6 +84,9 @@ int64_t gm_dataset_chunk_bytes(const gm_dataset *dataset);
 /* The chunks of this length from the one with index start to the one with start + (count - 1) * step. */
 gm_range gm_chunks_of_steps(int64_t start, int64_t step, int64_t count, int64_t chunk);
 
+/* Does the chunk `at` reach beyond the dataset? It is stored in full, but may be exempt from filters. */
+int gm_chunk_is_partial(int rank, const int64_t *dims, const int64_t *chunk, const int64_t *at);
+
 /* Which of the indices start + i * step, i < count, lie in the chunk `at` of this length? The range of i: empty where a
  * step passes over the chunk, which is not before the one with start. */
 gm_range gm_steps_in_chunk(int64_t start, int64_t step, int64_t count, int64_t chunk, int64_t at);

@@ -161,6 +161,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/sass.t \
 	tests/cli/shares.t \
 	tests/cli/startup.t \
+	tests/cli/short_chunks.t \
 	tests/cli/sight.t \
 	tests/cli/stdout_full.t \
 	tests/cli/text.t \

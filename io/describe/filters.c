@@ -133,15 +133,10 @@ int gm_filters_check_parameters(hid_t plist, const char *title, hid_t type)
     return status;
 }
 
-hsize_t gm_filters_least_bytes(hid_t plist, hid_t type)
+H5Z_filter_t gm_filters_id(hid_t plist, int index)
 {
-    enum { SCALEOFFSET_HEAD = 21 };
     filter it;
-    if (H5Pget_nfilters(plist) != 1 || !get_filter(plist, 0, &it))
-        return 0;
-    if (it.id == H5Z_FILTER_NBIT)
-        return ((hsize_t)chunk_elements(plist) * H5Tget_precision(type) + 7) / 8;
-    return it.id == H5Z_FILTER_SCALEOFFSET ? SCALEOFFSET_HEAD : 0;
+    return get_filter(plist, (unsigned)index, &it) ? it.id : H5Z_FILTER_ERROR;
 }
 
 int gm_filters_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipeline)

@@ -29,8 +29,8 @@ int gm_filters_check(hid_t plist, const char *title, int *count);
  * beyond its buffers by others. GM_EINPUT. */
 int gm_filters_check_parameters(hid_t plist, const char *title, hid_t type);
 
-/* The fewest bytes that a chunk takes to which all filters were applied: libhdf5 reads beyond a shorter one of some. */
-hsize_t gm_filters_least_bytes(hid_t plist, hid_t type);
+/* The filter of this index; H5Z_FILTER_ERROR where it cannot be read. */
+H5Z_filter_t gm_filters_id(hid_t plist, int index);
 
 /* The filters of a chunked dataset (plist: its creation property list) whose rank, chunk and type are known. Returns
  * whether a pipeline holds them all. */

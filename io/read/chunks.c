@@ -91,15 +91,6 @@ static int read_properties(found *f, const gm_dataset *dataset, gm_chunks *chunk
     return ok;
 }
 
-/* Chunks at the edge are stored in full, but may be exempt from filters. */
-static int is_partial(const gm_dataset *dataset, const int64_t *at)
-{
-    for (int d = 0; d < dataset->rank; d++)
-        if ((at[d] + 1) * dataset->chunk[d] > dataset->dims[d])
-            return 1;
-    return 0;
-}
-
 /* Appends a chunk of the table to the reply. */
 static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *title, const int64_t *at,
                          gm_chunks *chunks, gm_reply *reply)
@@ -127,7 +118,8 @@ static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *
                        title, gm_coordinates_format(dataset->rank, at, coordinates));
     if (place.at.address == HADDR_UNDEF)
         return GM_OK;
-    if (f->options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS && is_partial(dataset, at))
+    if (f->options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS &&
+        gm_chunk_is_partial(dataset->rank, dataset->dims, dataset->chunk, at))
         chunk->filter_mask = UINT32_MAX;
     damaged = place.at.address > INT64_MAX / 2 || place.at.bytes > UINT32_MAX;
     if (gm_decode_is_plain(&chunks->pipeline, chunk->filter_mask))

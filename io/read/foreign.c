@@ -1,17 +1,15 @@
 /* foreign.c - regions of a dataset by H5Dread in the worker, in pieces that fit the memory which it shares. */
 #include "io/read/foreign.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "base/status.h"
-#include "io/describe/filters.h"
 #include "io/h5.h"
 #include "io/input_vfd.h"
-#include "io/read/chunk_find.h"
+#include "io/read/chunk_check.h"
 #include "io/read/external_read.h"
 #include "io/worker.h"
 
@@ -27,9 +25,8 @@ typedef struct opened {
     int64_t id;
     hid_t file, set, space, type; /* type: in memory */
     int rank;
-    int64_t chunk[GM_RANK_MAX], chunk_bytes, stored_bytes; /* in memory; without filters. 0: of no chunks */
-    int64_t least_bytes;                                   /* with all filters */
-    int filters;
+    int64_t chunk_bytes;       /* in memory; 0: of no chunks */
+    gm_chunk_check *check;     /* NULL: of no chunks, or not in one file */
     gm_external *external;     /* NULL: none */
     int64_t dims[GM_RANK_MAX]; /* in the file */
     char title[GM_PATH_MAX];
@@ -41,6 +38,7 @@ static opened *all; /* under the lock of h5.h */
 static void release(opened *o)
 {
     gm_external_close(o->external);
+    gm_chunk_check_close(o->check);
     gm_h5_close(o->type);
     gm_h5_close(o->space);
     gm_h5_close(o->set);
@@ -90,25 +88,22 @@ static int has_shape(hid_t space, const gm_dataset *dataset)
     return 1;
 }
 
-/* Notes what libhdf5 is not to be trusted with. */
-static int has_chunks(opened *o, const gm_dataset *dataset)
+/* Are the chunks still as described? Opens their check. */
+static int open_check(opened *o, const gm_dataset *dataset)
 {
     hsize_t chunk[GM_RANK_MAX];
-    hid_t plist = H5Dget_create_plist(o->set), type = H5Dget_type(o->set);
-    int is_chunked = plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED;
-    int ok = plist >= 0 && type >= 0 && is_chunked == (dataset->layout == GM_CHUNKED) &&
+    hid_t plist = H5Dget_create_plist(o->set);
+    int is_chunked = plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED, status = GM_OK;
+    int ok = plist >= 0 && is_chunked == (dataset->layout == GM_CHUNKED) &&
              (!is_chunked || H5Pget_chunk(plist, GM_RANK_MAX, chunk) == dataset->rank);
-    o->stored_bytes = ok && is_chunked && gm_input_reads(o->set) ? (int64_t)H5Tget_size(type) : 0;
-    for (int d = 0; d < dataset->rank && ok && is_chunked; d++) {
+    for (int d = 0; d < dataset->rank && ok && is_chunked; d++)
         ok = (int64_t)chunk[d] == dataset->chunk[d];
-        o->chunk[d] = dataset->chunk[d];
-        o->stored_bytes = gm_mul_sat(o->stored_bytes, o->chunk[d]);
-    }
-    o->filters = plist >= 0 ? H5Pget_nfilters(plist) : 0;
-    o->least_bytes = ok && is_chunked ? (int64_t)gm_filters_least_bytes(plist, type) : 0;
-    gm_h5_close(type);
+    if (!ok)
+        status = gm_fail(GM_EINPUT, "%s: has changed during the run", o->title);
+    else if (is_chunked && gm_input_reads(o->set))
+        status = gm_chunk_check_open(o->set, o->space, plist, dataset, o->title, &o->check);
     gm_h5_close(plist);
-    return ok;
+    return status;
 }
 
 static int open_it(opened *o, const gm_dataset *dataset)
@@ -126,9 +121,11 @@ static int open_it(opened *o, const gm_dataset *dataset)
         o->type = dataset->swap ? gm_h5_type_swapped(dataset->type) : H5Tcopy(gm_h5_type(dataset->type));
     if (o->space < 0 || o->type < 0)
         status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", o->title, gm_h5_error(reason));
-    else if (!has_shape(o->space, dataset) || !has_chunks(o, dataset))
+    else if (!has_shape(o->space, dataset))
         status = gm_fail(GM_EINPUT, "%s: has changed during the run", o->title);
     else
+        status = open_check(o, dataset);
+    if (!status)
         status = gm_external_open(o->set, o->title, &o->external);
     gm_h5_close(access);
     return status;
@@ -169,48 +166,6 @@ typedef struct read_call {
     gm_selection part;
 } read_call;
 
-/* libhdf5 takes a chunk that was stored without filters for a whole one, and some that were stored with theirs for long
- * enough, whatever their size. */
-static int check_chunk(const opened *o, const int64_t *at)
-{
-    const uint32_t all = o->filters < 32 ? (UINT32_C(1) << o->filters) - 1 : UINT32_MAX;
-    char reason[GM_H5_TEXT], coordinates[GM_COORDINATES_TEXT];
-    hsize_t offset[GM_RANK_MAX];
-    gm_chunk_place place;
-    for (int d = 0; d < o->rank; d++)
-        offset[d] = (hsize_t)(at[d] * o->chunk[d]);
-    if (gm_chunk_find(o->set, o->space, offset, &place))
-        return gm_fail(GM_EINPUT, "%s: chunk %s: cannot be located, the file is damaged: %s", o->title,
-                       gm_coordinates_format(o->rank, at, coordinates), gm_h5_error(reason));
-    uint32_t left_out = place.filter_mask & all;
-    int64_t stored = (int64_t)place.at.bytes, least = left_out == all ? o->stored_bytes : left_out ? 0 : o->least_bytes;
-    if (place.at.address == HADDR_UNDEF || (stored >= least && (left_out != all || stored == least)))
-        return GM_OK;
-    return gm_fail(GM_EINPUT, "%s: chunk %s: is stored in %" PRId64 " bytes, expected %" PRId64 ": the file is damaged",
-                   o->title, gm_coordinates_format(o->rank, at, coordinates), stored, least);
-}
-
-static int check_chunks(const opened *o, const read_call *call)
-{
-    const gm_selection *part = &call->part;
-    gm_range along[GM_RANK_MAX];
-    int64_t at[GM_RANK_MAX];
-    int status = GM_OK, d;
-    for (d = 0; d < o->rank; d++) {
-        along[d] = gm_chunks_of_steps(part->start[d], part->step[d], part->count[d], o->chunk[d]);
-        at[d] = along[d].begin;
-    }
-    do {
-        if (gm_selection_meets(part, o->rank, o->chunk, at)) {
-            status = check_chunk(o, at);
-            gm_worker_progress();
-        }
-        for (d = o->rank - 1; d >= 0 && ++at[d] == along[d].end; d--)
-            at[d] = along[d].begin;
-    } while (d >= 0 && !status);
-    return status;
-}
-
 static int read_external(const opened *o, const read_call *call, int64_t elements, void *to)
 {
     gm_stride dims[GM_RANK_MAX];
@@ -246,7 +201,7 @@ static int read_there(const void *argument, size_t bytes, gm_reply *reply)
         return status;
     if (o->external)
         return read_external(o, call, (int64_t)elements, to);
-    status = o->stored_bytes ? check_chunks(o, call) : GM_OK;
+    status = o->check ? gm_chunk_check_part(o->check, &call->part) : GM_OK;
     if (status)
         return status;
     memset(to, 0, elements * H5Tget_size(o->type)); /* elements that the file says nothing of */

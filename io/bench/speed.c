@@ -1,4 +1,4 @@
-#include "io/read/speed.h"
+#include "io/bench/speed.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* speed.h - a short measurement of reading. */
-#ifndef GM_IO_READ_SPEED_H
-#define GM_IO_READ_SPEED_H
+#ifndef GM_IO_BENCH_SPEED_H
+#define GM_IO_BENCH_SPEED_H
 
 #include "io/read/reader.h"
 
