@@ -115,6 +115,12 @@ static int fits_float(double x)
     return !isfinite(x) || x == 0 || (fabs(x) >= FLT_MIN && fabs(x) <= FLT_MAX);
 }
 
+/* Are the factors from spans of up to 24 bits to this range normal numbers of float32? */
+static int fits_factors(double range)
+{
+    return range <= FLT_MAX && (range == 0 || range >= FLT_MIN * 0x1p24);
+}
+
 static int set_types(const gm_options *o, gm_normalize_case *c)
 {
     int whole = gm_dtype_get_kind(c->src.type) != GM_FLOAT;
@@ -136,7 +142,7 @@ static int set_types(const gm_options *o, gm_normalize_case *c)
         gm_note("%s is taken as float64: integers beyond 2^53 are rounded", gm_dtype_name(c->src.type));
     int status = o->range ? read_range(o->range, c->type, &c->lo, &c->hi) : GM_OK;
     c->wide = wants_wide(c->src.type) || wants_wide(c->type) || !fits_float(c->lo) || !fits_float(c->hi) ||
-              !fits_float(c->sub) || !fits_float(c->factor) || (has_target(c->method) && c->hi - c->lo > FLT_MAX);
+              !fits_float(c->sub) || !fits_float(c->factor) || (has_target(c->method) && !fits_factors(c->hi - c->lo));
     c->widens = !c->wide && has_target(c->method) && !whole && gm_dtype_overflow(c->src.type) > FLT_MAX / 2;
     if (!status && has_target(c->method) && isinf(c->hi - c->lo))
         status = gm_fail(GM_EUSAGE, "--range '%s': expected ends whose difference float64 holds", o->range);

@@ -127,7 +127,7 @@ typedef struct gm_normalize {
     void *kept;                  /* device memory: the rectangle, piece after piece, in_bytes each; NULL: not kept */
     int64_t filled;              /* pieces that are there, from the first on */
     int wide;                    /* float64 arithmetic: as in the case, or since gm_normalize_settle_all() */
-    int overflows;               /* a span of this rank's entries does not fit float32 */
+    int overflows;               /* a span of this rank's entries, or its factor, does not fit float32 */
     void *host_scale;            /* pinned: [2][entries] of the arithmetic's type, sub and factor */
     void *scale;                 /* the same on the device; host_scale itself on a device that addresses host memory */
     gm_normalize_counts *counts; /* device memory */

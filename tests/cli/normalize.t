@@ -140,6 +140,10 @@ def wide_spans():
             check(f"float32 from -3e38 to 3e38, minmax per {per} {arguments}", f"--per {per} {arguments}",
                   oracle.normalize(x, per=per, out=out, range=(2, 5) if "range" in arguments else None), 1 if per == "stack" else 2)
     check("float32 from -3e38 to 3e38, percentile", "--method percentile --low 0 --high 100", oracle.normalize(x, "percentile", low=0, high=100))
+    for span in ((0, 1e-7), (0, 1e-35), (-1e-4, 2e-4)): # factors that are no normal numbers of float32
+        check(f"float32 from -3e38 to 3e38, a range of {span}", f"--range={span[0]},{span[1]}", oracle.normalize(x, range=span))
+        check(f"float32 from -3e38 to 3e38, percentile, a range of {span}", f"--method percentile --low 0 --high 100 --range={span[0]},{span[1]}",
+              oracle.normalize(x, "percentile", range=span, low=0, high=100))
     check("a range of floats of 6e38", "--range=-3e38,3e38", oracle.normalize(x, range=(-3e38, 3e38)))
     y = np.array([[-1.7e308, 0, 1e308, 1.7e308], [-1, 0, 1, 2]])
     gm.write("in.h5", x=y)

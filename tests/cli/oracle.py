@@ -22,6 +22,9 @@ def limits(dtype, target):
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
+SMALLEST = float(np.finfo(np.float32).tiny) # that is normal
+
+
 def wants_wide(dtype):
     dtype = array_type(dtype)
     return dtype == "f8" or (dtype.kind in "iu" and dtype.itemsize >= 4)
@@ -138,12 +141,16 @@ def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="n
     target = method in ("minmax", "percentile")
     lo, hi = range or limits(out, target)
     real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
+    if target and 0 < hi - lo < SMALLEST * 2**24:
+        real = np.float64
     parts, back = parts_of(x, per)
     scales = [(sub, factor, 0) if method == "scale" else numbers_of(part, method, lo, hi, low, high) for part in parts]
     with np.errstate(all="ignore"):
         narrow = np.isinf(np.array([math.nan if f is None else f for s, f, span in scales]).astype(real))[:, None]
         if target and any(math.isfinite(span) and np.isinf(np.float32(span)) for s, f, span in scales):
             real = np.float64 # wider than float32 goes
+        if target and any(math.isfinite(span) and f is not None and 0 < abs(f) < SMALLEST for s, f, span in scales):
+            real = np.float64 # a factor of which float32 has not all digits
         subs = np.array([s for s, f, span in scales]).astype(real)[:, None]
         factors = np.array([math.nan if f is None else f for s, f, span in scales]).astype(real)[:, None]
         factors[narrow] = np.nan
