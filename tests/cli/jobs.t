@@ -74,8 +74,10 @@ starts("srun", ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "gpumem-run", "mat
 starts("settings of the user stay", [*MPIRUN, "matmul", "a.h5", *REPORT], "matmul", "a.h5", OMPI_MCA_oob_tcp_keepalive_time="60",
        more={"OMPI_MCA_oob_tcp_keepalive_time": "60"})
 starts("words before the program", [*MPIRUN[:-1], "env", "A=1", "gpumem-run", "matmul", "a.h5", *REPORT], "matmul", "a.h5", GPUMEM_RUN="env A=1 gpumem-run")
-for word in ("--report=own.json", "--report own.json"):
+for word in ("--report=own.json", "--report own.json", "--rep own.json", "--repo=own.json"):
     starts(f"a report of the user's: {word}", [*MPIRUN, "reduce", "a.h5", *word.split()], "reduce", "a.h5", *word.split())
+starts("operands after --", [*MPIRUN, "reduce", "-q", *REPORT, "--", "--report"], "reduce", "-q", "--", "--report")
+starts("a job's name with slashes", [*MPIRUN, "reduce", "a.h5", "--report", "a_b c-17.json"], "reduce", "a.h5", SLURM_JOB_NAME="a/b c")
 starts("an array", [*MPIRUN, "reduce", "a7.h5:/d7", *REPORT], "reduce", "a%a.h5:/d%a", SLURM_ARRAY_TASK_ID="7")
 starts("no array", [*MPIRUN, "reduce", "a%a.h5", *REPORT], "reduce", "a%a.h5")
 refuses("modules that cannot be loaded", "module", "matmul", "a.h5", code=127, GPUMEM_MODULES="openmpi")

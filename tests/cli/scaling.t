@@ -361,6 +361,10 @@ def refusals():
                             ("expected --local, --hosts, or a job of Slurm", "reduce"), ("--nodes: --local has one", "--local", "--nodes", "1", "reduce")):
         refused(2, message, f"refused: {' '.join(words)}", *words, "--out", "new2")
     refused(2, "in a job of Slurm its nodes are used", "--local in a job", "--local", "reduce", **SLURM)
+    for words, message in ((["--local=3"], "--local takes no value"), (["--keep=no"], "--keep takes no value")):
+        refused(2, message, f"refused: {words[0]}", *words, "reduce", "--out", "new2")
+    for word in ("--plan", "--help"):
+        refused(2, f"{word}: expected words of a run", f"refused: -- {word}", *QUICK, "--out", "new2", "reduce", "--", word)
     gm.ok(not os.path.exists("new2"), "nothing is made then", os.listdir())
     help_text = scaling("--help")
     good(help_text, "--help", all(option in help_text.stdout for option in ("--local", "--strong", "--weak", "--ranks", "--nodes", "--repeat", "--table")))
@@ -375,6 +379,10 @@ def failures():
     plan()
     ran = scaling(*QUICK, "--out", "failed", "reduce")
     good(ran, "and the study goes on from there", ran.runs == ALL[2:], not whole("failed", False))
+    plan(fail={"strong 1 1": 2, "strong 1 0": 2})
+    ran = scaling(*QUICK, "--out", "usage", "reduce", "--", "--wrong")
+    gm.ok(ran.returncode == 2 and "no study is begun" in ran.stderr and "goes on" not in ran.stderr and not os.listdir("usage"),
+          "words that gpumem-run refuses leave no study", ran.returncode, ran.stderr, os.listdir("usage"))
     plan(torn=["strong 1 1"])
     ran = scaling(*QUICK, "--out", "torn", "reduce")
     gm.ok(ran.returncode == 2 and "left no report" in ran.stderr and not os.path.exists("torn/scaling.csv"), "a run without a whole report",
