@@ -231,7 +231,8 @@ static int is_beyond_float64(gm_dtype type)
 /* 64-bit integers are checked where they go to float64, as nobody has asked for a rounding there. */
 static void set_checks(gm_matmul_case *c, gm_dtype operand)
 {
-    for (int i = GM_A; i <= (c->has_c0 ? GM_C0 : GM_B); i++) {
+    int first = c->alpha == 0 ? GM_C0 : GM_A; /* A and B are not read then */
+    for (int i = first; i <= (c->has_c0 ? GM_C0 : GM_B); i++) {
         c->is_checked[i] = is_beyond_float64(c->operand[i].type) && (operand == GM_DTYPE_F64 || i == GM_C0);
         if (c->is_checked[i])
             gm_note("%s (%s) is taken as float64: an integer beyond 2^53 is an error", gm_matmul_letter(c, i),
