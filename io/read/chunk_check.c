@@ -122,7 +122,7 @@ static int check_length(gm_chunk_check *c, stored *chunk, uint32_t left_out)
             chunk->bytes -= SUM_BYTES;
             continue;
         }
-        if (filter != H5Z_FILTER_NBIT)
+        if (filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_SCALEOFFSET || filter == H5Z_FILTER_SZIP)
             status = read_stored(c, chunk, all);
         if (filter != H5Z_FILTER_DEFLATE)
             return status ? status : check_packed(c, chunk, filter);
