@@ -95,8 +95,8 @@ PHASES = [
 
 
 def stopped(title, arguments, after, may_end, number, *ranks):
-    """A signal to mpirun or the program. A machine that is busy with something else gets another chance, and ranks more time to begin."""
-    for more in (0, 1.5):
+    """A signal to mpirun or the program. A machine that is busy with something else gets other chances, and ranks more time to begin."""
+    for more in (0, 1.5, 1.5, 1.5):
         faults, ran = attempt(title, arguments, after + (more if ranks else 0), may_end, number, *ranks)
         begun = ran.code not in (-number, 128 + number) and (ran.errors or not ranks) # in MPI_Init only rank 0 has a message
         slow = not begun or all(fault.startswith("took ") for fault in faults)
