@@ -64,22 +64,24 @@ def refuses(name, message, *arguments, code=2, **settings):
 MPIRUN = ["mpirun", "--bind-to", "none", "gpumem-run"]
 REPORT = ["--report", "name-17.json"]
 for script in SCRIPTS:
-    starts(f"{script}: mpirun", [*MPIRUN, script, "a b.h5", "-q", *REPORT], script, "a b.h5", "-q", more=KEEPALIVE)
+    starts(f"{script}: mpirun", [*MPIRUN, script, *REPORT, "a b.h5", "-q"], script, "a b.h5", "-q", more=KEEPALIVE)
 starts("bench without an argument", [*MPIRUN, "bench", *REPORT], "bench")
 for script in SCRIPTS[:3]:
     refuses(f"{script} without an argument", f"usage: sbatch {script}.sbatch ", script)
-starts("the code of the program", [*MPIRUN, "matmul", "absent.h5", *REPORT], "matmul", "absent.h5", code=3)
-starts("srun", ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "gpumem-run", "matmul", "a.h5", *REPORT], "matmul", "a.h5", GPUMEM_LAUNCH="srun",
+starts("the code of the program", [*MPIRUN, "matmul", *REPORT, "absent.h5"], "matmul", "absent.h5", code=3)
+starts("srun", ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "gpumem-run", "matmul", *REPORT, "a.h5"], "matmul", "a.h5", GPUMEM_LAUNCH="srun",
        SLURM_CPUS_PER_TASK="8", more=KEEPALIVE | {"SRUN_CPUS_PER_TASK": "8", "PMIX_MCA_gds": "hash"})
-starts("settings of the user stay", [*MPIRUN, "matmul", "a.h5", *REPORT], "matmul", "a.h5", OMPI_MCA_oob_tcp_keepalive_time="60",
+starts("settings of the user stay", [*MPIRUN, "matmul", *REPORT, "a.h5"], "matmul", "a.h5", OMPI_MCA_oob_tcp_keepalive_time="60",
        more={"OMPI_MCA_oob_tcp_keepalive_time": "60"})
-starts("words before the program", [*MPIRUN[:-1], "env", "A=1", "gpumem-run", "matmul", "a.h5", *REPORT], "matmul", "a.h5", GPUMEM_RUN="env A=1 gpumem-run")
+starts("words before the program", [*MPIRUN[:-1], "env", "A=1", "gpumem-run", "matmul", *REPORT, "a.h5"], "matmul", "a.h5", GPUMEM_RUN="env A=1 gpumem-run")
 for word in ("--report=own.json", "--report own.json", "--rep own.json", "--repo=own.json"):
     starts(f"a report of the user's: {word}", [*MPIRUN, "reduce", "a.h5", *word.split()], "reduce", "a.h5", *word.split())
-starts("operands after --", [*MPIRUN, "reduce", "-q", *REPORT, "--", "--report"], "reduce", "-q", "--", "--report")
-starts("a job's name with slashes", [*MPIRUN, "reduce", "a.h5", "--report", "a_b c-17.json"], "reduce", "a.h5", SLURM_JOB_NAME="a/b c")
-starts("an array", [*MPIRUN, "reduce", "a7.h5:/d7", *REPORT], "reduce", "a%a.h5:/d%a", SLURM_ARRAY_TASK_ID="7")
-starts("no array", [*MPIRUN, "reduce", "a%a.h5", *REPORT], "reduce", "a%a.h5")
+starts("operands after --", [*MPIRUN, "reduce", *REPORT, "-q", "--", "--report"], "reduce", "-q", "--", "--report")
+starts("an option without its value", [*MPIRUN, "reduce", *REPORT, "a.h5", "-o"], "reduce", "a.h5", "-o")
+starts("an option before the operation", [*MPIRUN, *REPORT, "--threads", "2", "reduce", "a.h5"], "gpumem-job", "--threads", "2", "reduce", "a.h5")
+starts("a job's name with slashes", [*MPIRUN, "reduce", "--report", "a_b c-17.json", "a.h5"], "reduce", "a.h5", SLURM_JOB_NAME="a/b c")
+starts("an array", [*MPIRUN, "reduce", *REPORT, "a7.h5:/d7"], "reduce", "a%a.h5:/d%a", SLURM_ARRAY_TASK_ID="7")
+starts("no array", [*MPIRUN, "reduce", *REPORT, "a%a.h5"], "reduce", "a%a.h5")
 refuses("modules that cannot be loaded", "module", "matmul", "a.h5", code=127, GPUMEM_MODULES="openmpi")
 refuses("another launcher", "GPUMEM_LAUNCH=rsh: expected mpirun or srun", "matmul", "a.h5", GPUMEM_LAUNCH="rsh")
 refuses("a program that is missing", "/absent/run: not found on PATH", "matmul", "a.h5", GPUMEM_RUN="/absent/run")
