@@ -363,7 +363,7 @@ def refusals():
     refused(2, "in a job of Slurm its nodes are used", "--local in a job", "--local", "reduce", **SLURM)
     for words, message in ((["--local=3"], "--local takes no value"), (["--keep=no"], "--keep takes no value")):
         refused(2, message, f"refused: {words[0]}", *words, "reduce", "--out", "new2")
-    for word in ("--plan", "--help"):
+    for word in ("--plan", "--pla", "--help", "--hel", "-h", "--vers"):
         refused(2, f"{word}: expected words of a run", f"refused: -- {word}", *QUICK, "--out", "new2", "reduce", "--", word)
     gm.ok(not os.path.exists("new2"), "nothing is made then", os.listdir())
     help_text = scaling("--help")
@@ -383,6 +383,19 @@ def failures():
     ran = scaling(*QUICK, "--out", "usage", "reduce", "--", "--wrong")
     gm.ok(ran.returncode == 2 and "no study is begun" in ran.stderr and "goes on" not in ran.stderr and not os.listdir("usage"),
           "words that gpumem-run refuses leave no study", ran.returncode, ran.stderr, os.listdir("usage"))
+    ran = scaling(*QUICK, "--keep", "--out", "usage", "reduce", "--", "--wrong")
+    gm.ok(ran.returncode == 2 and not os.listdir("usage"), "nor an input that is kept", ran.returncode, ran.stderr, os.listdir("usage"))
+    plan(gen=255)
+    ran = scaling(*QUICK, "--out", "usage", "reduce")
+    gm.ok(ran.returncode == 255 and "no study is begun" in ran.stderr and not os.listdir("usage"), "nor does a host that is not reached",
+          ran.returncode, ran.stderr, os.listdir("usage"))
+    plan()
+    ran = scaling(*QUICK, "--out", "usage", "reduce")
+    good(ran, "and the corrected command begins there", ran.runs == ALL)
+    plan(fail={"strong 2 1": 2})
+    ran = scaling(*QUICK, "--out", "later", "reduce")
+    gm.ok(ran.returncode == 2 and "goes on from there" in ran.stderr and len(table("later")[0]) == 1, "a code 2 after a run that counts: that run stays",
+          ran.returncode, ran.stderr)
     plan(torn=["strong 1 1"])
     ran = scaling(*QUICK, "--out", "torn", "reduce")
     gm.ok(ran.returncode == 2 and "left no report" in ran.stderr and not os.path.exists("torn/scaling.csv"), "a run without a whole report",
@@ -391,7 +404,7 @@ def failures():
     ran = scaling(*QUICK, "--out", "gen", "reduce")
     gm.ok(ran.returncode == 4 and "the input of 1 ranks failed with exit code 4" in ran.stderr and not ran.runs, "an input that cannot be made",
           ran.returncode, ran.stderr)
-    ran = scaling("--local", "--ranks", "1", "--no-warm-up", "--out", "usage", "--size", "50", "matmul", "--", "--grid", "bad", environment=REAL)
+    ran = scaling("--local", "--ranks", "1", "--no-warm-up", "--out", "grid", "--size", "50", "matmul", "--", "--grid", "bad", environment=REAL)
     gm.ok(ran.returncode == 2 and gm.ERROR in ran.stderr, "the program's own word and code", ran.returncode, ran.stderr)
 
 
