@@ -58,6 +58,12 @@ static int takes(int operation, const option_row *row)
     return (row->operations >> operation & 1) || (row->operations >> 32 & operations[operation].groups);
 }
 
+/* The characters of the first form of the arguments. */
+static int usual_form(int operation)
+{
+    return (int)strcspn(operations[operation].arguments, "\n");
+}
+
 const char *gm_operation_name(int operation)
 {
     return operation < GM_OPERATIONS ? operations[operation].name : "";
@@ -202,8 +208,8 @@ static int check_fit(const gm_options *options)
     if (options->model && !options->plan)
         return gm_fail(GM_EUSAGE, "--model describes a machine for --plan, expected --plan as well");
     if (options->operand_count < operations[op].least)
-        return gm_fail(GM_EUSAGE, "%s needs %s; gpumem-run %s --help explains it", operations[op].name,
-                       operations[op].arguments, operations[op].name);
+        return gm_fail(GM_EUSAGE, "%s needs %.*s; gpumem-run %s --help explains it", operations[op].name,
+                       usual_form(op), operations[op].arguments, operations[op].name);
     return GM_OK;
 }
 
@@ -212,8 +218,8 @@ static int take_word(const char *word, gm_options *options)
     if (options->operation == GM_OPERATIONS)
         return find_operation(word, options);
     if (options->operand_count == operations[options->operation].most)
-        return gm_fail(GM_EUSAGE, "%s takes %s; '%s' is one too many", operations[options->operation].name,
-                       operations[options->operation].arguments, word);
+        return gm_fail(GM_EUSAGE, "%s takes %.*s; '%s' is one too many", operations[options->operation].name,
+                       usual_form(options->operation), operations[options->operation].arguments, word);
     options->operands[options->operand_count++] = word;
     return GM_OK;
 }
@@ -279,11 +285,20 @@ static void help_on_options(FILE *out, int operation)
     }
 }
 
+static void help_on_forms(FILE *out, int operation)
+{
+    const char *form = operations[operation].arguments, *left = "Usage:";
+    for (int length; *form; form += length + (form[length] == '\n'), left = "      ") {
+        length = (int)strcspn(form, "\n");
+        fprintf(out, "%s gpumem-run %s [OPTION]... %.*s\n", left, operations[operation].name, length, form);
+    }
+}
+
 void gm_options_help(FILE *out, int operation)
 {
     if (operation < GM_OPERATIONS) {
-        fprintf(out, "Usage: gpumem-run %s [OPTION]... %s\n%s.\n\nOptions:\n", operations[operation].name,
-                operations[operation].arguments, operations[operation].help);
+        help_on_forms(out, operation);
+        fprintf(out, "%s.\n\nOptions:\n", operations[operation].help);
         help_on_options(out, operation);
         return;
     }
@@ -292,7 +307,8 @@ void gm_options_help(FILE *out, int operation)
             "Operations on matrices and image stacks in HDF5 files of any size, on the GPUs or CPUs of a cluster:\n"
             "under mpirun, under srun, or alone.\n\nOperations:\n");
     for (int i = 0; i < GM_OPERATIONS; i++)
-        fprintf(out, "  %-10s %-22s %s\n", operations[i].name, operations[i].arguments, operations[i].help);
+        fprintf(out, "  %-10s %-22.*s %s\n", operations[i].name, usual_form(i), operations[i].arguments,
+                operations[i].help);
     fprintf(out, "\nOptions (gpumem-run OPERATION --help: those of one operation):\n");
     help_on_options(out, GM_OPERATIONS);
     fprintf(out, "\nExit codes:\n");

@@ -2,11 +2,13 @@
  * by tabs, and no text has one:
  *
  *   operation  NAME  ARGUMENTS  HELP
+ *   form       OPERATION  NAME  ARGUMENTS                               each but the usual one
  *   test       NAME  ARGUMENT or -  HELP                                of bench
  *   option     NAME  LETTER or -  METAVAR or - (a flag)  KIND  OPERATIONS (words, in commas)  HELP
  *
  * It is compiled from the same tables as the program (src/operations.def, src/options.def, src/bench/benches.def). */
 #include <stdio.h>
+#include <string.h>
 
 #include "src/options.h"
 
@@ -40,10 +42,23 @@ static const struct {
 #undef GM_OPTION
 };
 
+static void print_operation(int i)
+{
+    const char *form = operations[i].arguments;
+    int length = (int)strcspn(form, "\n");
+    printf("operation\t%s\t%.*s\t%s\n", operations[i].name, length, form, operations[i].help);
+    while (form[length]) {
+        form += length + 1;
+        length = (int)strcspn(form, "\n");
+        int name = (int)strcspn(form, " ");
+        printf("form\t%s\t%.*s\t%.*s\n", operations[i].name, name, form, length - name - 1, form + name + 1);
+    }
+}
+
 int main(void)
 {
     for (int i = 0; i < GM_OPERATIONS; i++)
-        printf("operation\t%s\t%s\t%s\n", operations[i].name, operations[i].arguments, operations[i].help);
+        print_operation(i);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         printf("test\t%s\t%s\t%s\n", tests[i].name, tests[i].argument ? tests[i].argument : "-", tests[i].help);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {

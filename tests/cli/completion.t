@@ -36,6 +36,9 @@ TESTS = re.findall(r"^([a-z]+) +(?! |\(operation\))", gm.run("bench --list").out
 OPTIONS = {operation: options_of(operation) for operation in OPERATIONS}
 gm.ok(len(OPERATIONS) >= 10, f"{len(OPERATIONS)} operations by the help")
 gm.ok(len(TESTS) > 20 and "scaling" in TESTS and "global" in TESTS, f"{len(TESTS)} tests by bench --list", TESTS)
+usage = gm.run("bench --help").out.split("measure")[0].splitlines()
+gm.ok([line.split("[OPTION]... ")[-1] for line in usage] == ["[TEST [FILE]]...", "compare OLD NEW", "plot RESULTS [TEST]... --plot FILE"]
+      and all(" gpumem-run bench [OPTION]... " in line for line in usage), "a line of usage for each form of bench", *usage)
 
 
 def of_value(metavar):
@@ -56,8 +59,12 @@ queries = [("an operation", ["gpumem-run", ""], set(OPERATIONS)), ("its begin", 
            ("the second word of gen", ["gpumem-run", "gen", "stack", ""], FILES),
            ("a file", ["gpumem-run", "reduce", "da"], {"data.h5"}), ("a file with a space", ["gpumem-run", "reduce", "wi"], {"with space.h5"}),
            ("the second file", ["gpumem-run", "matmul", "data.h5", "--panels", "read", ""], FILES),
-           ("a test", ["gpumem-run", "bench", ""], set(TESTS)), ("a test after a test", ["gpumem-run", "bench", "copy", "ma"], {"matmul", "math"}),
+           ("a test", ["gpumem-run", "bench", ""], {*TESTS, "compare", "plot"}), ("another test", ["gpumem-run", "bench", "copy", ""], set(TESTS)), ("a test after a test", ["gpumem-run", "bench", "copy", "ma"], {"matmul", "math"}),
            ("a file of a test", ["gpumem-run", "bench", "file", "da"], {"data.h5"}), ("a word of a test", ["gpumem-run", "bench", "scaling", ""], {"matmul"}),
+           ("a form: bench compare", ["gpumem-run", "bench", "comp"], {"compare"}), ("files of bench compare", ["gpumem-run", "bench", "compare", ""], FILES),
+           ("files of bench compare, the second", ["gpumem-run", "bench", "compare", "data.h5", ""], FILES),
+           ("files of bench plot", ["gpumem-run", "bench", "plot", ""], FILES), ("tests of bench plot: test", ["gpumem-run", "bench", "plot", "data.h5", ""], set(TESTS)),
+           ("after a test of bench plot: test", ["gpumem-run", "bench", "plot", "data.h5", "file", ""], set(TESTS)),
            ("no operation of this name", ["gpumem-run", "mutliply", "--"], set()), ("nothing begins so", ["gpumem-run", "reduce", "--qqq"], set()),
            ("a value after =", ["gpumem-run", "matmul", "--panels", "=", "ex"], {"exchange"}), ("all values after =", ["gpumem-run", "matmul", "--panels", "="], {"auto", "read", "exchange"})]
 for operation, options in OPTIONS.items():
@@ -136,11 +143,12 @@ for operation, options in OPTIONS.items():
     gm.ok(actions == want and not errors, f"zsh: options of {operation}", errors, {name: (actions.get(name), want.get(name)) for name in {*actions, *want}
                                                                                   if actions.get(name) != want.get(name)})
 for name, words, want in queries:
-    if name.split()[-1] in ("operation", "test") and name != "a file of a test" or name.startswith(("the first word", "the second word", "a word of")):
+    if name.split()[-1] in ("operation", "test") and name != "a file of a test" or name.startswith(("the first word", "the second word", "a word of", "a form", "files of")):
         out, errors = zsh(*words[1:])
         found = {line[5:] for line in out if line.startswith("word ")}
-        gm.ok((found >= want if want != FILES else out[-1] == "files") and not errors, f"zsh: {name}", errors, out[-3:])
-for line, want in (("gpumem-run norm", "gpumem-run normalize"), ("gpumem-run matmul --panels ex", "--panels exchange"), ("gpumem-run reduce dat", "reduce data.h5")):
+        exact = found == want or words[-1] and found >= want
+        gm.ok((exact if want != FILES else out[-1] == "files") and not errors, f"zsh: {name}", errors, out[-3:])
+for line, want in (("gpumem-run norm", "gpumem-run normalize"), ("gpumem-run bench comp", "gpumem-run bench compare"), ("gpumem-run matmul --panels ex", "--panels exchange"), ("gpumem-run reduce dat", "reduce data.h5")):
     seen = on_terminal(line)
     gm.ok(want in seen, f"zsh on a terminal: {line}", repr(seen))
 gm.done()
