@@ -71,6 +71,25 @@ gm_range gm_chunks_of_steps(int64_t start, int64_t step, int64_t count, int64_t 
     return (gm_range){first, count ? (start + (count - 1) * step) / chunk + 1 : first};
 }
 
+gm_chunk_walk gm_chunk_walk_begin(int rank, const int64_t *start, const int64_t *step, const int64_t *count,
+                                  const int64_t *chunk)
+{
+    gm_chunk_walk walk = {.rank = rank};
+    for (int d = 0; d < rank; d++) {
+        walk.along[d] = gm_chunks_of_steps(start[d], step[d], count[d], chunk[d]);
+        walk.at[d] = walk.along[d].begin;
+    }
+    return walk;
+}
+
+int gm_chunk_walk_next(gm_chunk_walk *walk)
+{
+    int d = walk->rank - 1;
+    for (; d >= 0 && ++walk->at[d] == walk->along[d].end; d--)
+        walk->at[d] = walk->along[d].begin;
+    return d >= 0;
+}
+
 int gm_chunk_is_partial(int rank, const int64_t *dims, const int64_t *chunk, const int64_t *at)
 {
     for (int d = 0; d < rank; d++)

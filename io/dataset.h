@@ -84,6 +84,19 @@ int64_t gm_dataset_chunk_bytes(const gm_dataset *dataset);
 /* The chunks of this length from the one with index start to the one with start + (count - 1) * step. */
 gm_range gm_chunks_of_steps(int64_t start, int64_t step, int64_t count, int64_t chunk);
 
+/* All chunks of this shape from the first index of a selection, which is not empty, to the last, in C order: those that
+ * its steps pass over too. */
+typedef struct gm_chunk_walk {
+    int rank;
+    gm_range along[GM_RANK_MAX];
+    int64_t at[GM_RANK_MAX]; /* the chunk */
+} gm_chunk_walk;
+gm_chunk_walk gm_chunk_walk_begin(int rank, const int64_t *start, const int64_t *step, const int64_t *count,
+                                  const int64_t *chunk);
+
+/* Goes to the next chunk; 0 after the last one. */
+int gm_chunk_walk_next(gm_chunk_walk *walk);
+
 /* Does the chunk `at` reach beyond the dataset? It is stored in full, but may be exempt from filters. */
 int gm_chunk_is_partial(int rank, const int64_t *dims, const int64_t *chunk, const int64_t *at);
 

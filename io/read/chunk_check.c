@@ -29,7 +29,7 @@ struct gm_chunk_check {
 /* A chunk, of which some filters are undone. */
 typedef struct stored {
     const int64_t *at;
-    hsize_t offset[GM_RANK_MAX];
+    const hsize_t *offset; /* of its first element */
     size_t bytes;
     char *data; /* NULL: not read */
 } stored;
@@ -83,12 +83,6 @@ static int inflate(gm_chunk_check *c, stored *chunk)
                   : GM_OK;
 }
 
-static uint32_t first_word(const stored *chunk)
-{
-    const unsigned char *byte = (const unsigned char *)chunk->data;
-    return (uint32_t)byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
-}
-
 /* Of a filter that packs: the least bytes that it unpacks, by what they say themselves. */
 static int check_packed(const gm_chunk_check *c, const stored *chunk, H5Z_filter_t filter)
 {
@@ -96,12 +90,12 @@ static int check_packed(const gm_chunk_check *c, const stored *chunk, H5Z_filter
     size_t whole = c->elements * c->element, least = filter == H5Z_FILTER_NBIT ? (c->elements * c->bits + 7) / 8 : 0;
     if (filter == H5Z_FILTER_SCALEOFFSET) {
         least = SCALEOFFSET_HEAD;
-        size_t bits = chunk->bytes >= least ? first_word(chunk) : 0;
+        size_t bits = chunk->bytes >= least ? gm_decode_word(chunk->data) : 0;
         least += bits <= 8 * c->element ? (c->elements * bits + 7) / 8 : whole;
     } else if (filter == H5Z_FILTER_SZIP) {
         least = SZIP_HEAD;
-        if (chunk->bytes >= least && first_word(chunk) < whole)
-            return fail_chunk(c, &(stored){.at = chunk->at, .bytes = first_word(chunk)}, whole);
+        if (chunk->bytes >= least && gm_decode_word(chunk->data) < whole)
+            return fail_chunk(c, &(stored){.at = chunk->at, .bytes = gm_decode_word(chunk->data)}, whole);
     }
     return chunk->bytes >= least ? GM_OK : fail_chunk(c, chunk, least);
 }
@@ -109,7 +103,6 @@ static int check_packed(const gm_chunk_check *c, const stored *chunk, H5Z_filter
 /* Undoes the filters from the last one on, as far as they tell a length, up to one that packs. */
 static int check_length(gm_chunk_check *c, stored *chunk, uint32_t left_out)
 {
-    enum { SUM_BYTES = 4 };
     size_t whole = c->elements * c->element, all = chunk->bytes;
     int status = GM_OK;
     for (int i = c->filters - 1; i >= 0 && !status; i--) {
@@ -117,9 +110,9 @@ static int check_length(gm_chunk_check *c, stored *chunk, uint32_t left_out)
         if (left_out >> i & 1 || filter == H5Z_FILTER_SHUFFLE)
             continue;
         if (filter == H5Z_FILTER_FLETCHER32) {
-            if (chunk->bytes < SUM_BYTES)
-                return fail_chunk(c, chunk, SUM_BYTES);
-            chunk->bytes -= SUM_BYTES;
+            if (chunk->bytes < GM_DECODE_SUM)
+                return fail_chunk(c, chunk, GM_DECODE_SUM);
+            chunk->bytes -= GM_DECODE_SUM;
             continue;
         }
         if (filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_SCALEOFFSET || filter == H5Z_FILTER_SZIP)
@@ -134,21 +127,17 @@ static int check_length(gm_chunk_check *c, stored *chunk, uint32_t left_out)
 
 static int check_chunk(gm_chunk_check *c, const int64_t *at)
 {
-    char reason[GM_H5_TEXT], coordinates[GM_COORDINATES_TEXT];
-    stored chunk = {.at = at};
     gm_chunk_place place;
-    for (int d = 0; d < c->rank; d++)
-        chunk.offset[d] = (hsize_t)(at[d] * c->chunk[d]);
-    if (gm_chunk_find(c->set, c->space, chunk.offset, &place))
-        return gm_fail(GM_EINPUT, "%s: chunk %s: cannot be located, the file is damaged: %s", c->title,
-                       gm_coordinates_format(c->rank, at, coordinates), gm_h5_error(reason));
+    int status = gm_chunk_find(c->set, c->space, c->title, c->rank, c->chunk, at, &place);
+    if (status)
+        return status;
     haddr_t *seen = &c->seen[place.at.address * UINT64_C(0x9e3779b97f4a7c15) >> 52];
     if (place.at.address == HADDR_UNDEF || (place.at.address > 0 && *seen == place.at.address))
         return GM_OK;
-    chunk.bytes = (size_t)place.at.bytes;
+    stored chunk = {.at = at, .offset = place.offset, .bytes = (size_t)place.at.bytes};
     int is_exempt = c->options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS &&
                     gm_chunk_is_partial(c->rank, c->dims, c->chunk, at);
-    int status = check_length(c, &chunk, is_exempt ? UINT32_MAX : place.filter_mask);
+    status = check_length(c, &chunk, is_exempt ? UINT32_MAX : place.filter_mask);
     free(chunk.data);
     if (!status)
         *seen = place.at.address;
@@ -157,48 +146,40 @@ static int check_chunk(gm_chunk_check *c, const int64_t *at)
 
 int gm_chunk_check_part(gm_chunk_check *c, const gm_selection *part)
 {
-    gm_range along[GM_RANK_MAX];
-    int64_t at[GM_RANK_MAX];
-    int status = GM_OK, d;
-    for (d = 0; d < c->rank; d++) {
-        along[d] = gm_chunks_of_steps(part->start[d], part->step[d], part->count[d], c->chunk[d]);
-        at[d] = along[d].begin;
-    }
+    gm_chunk_walk walk = gm_chunk_walk_begin(c->rank, part->start, part->step, part->count, c->chunk);
+    int status = GM_OK;
     do {
-        if (gm_selection_meets(part, c->rank, c->chunk, at)) {
-            status = check_chunk(c, at);
+        if (gm_selection_meets(part, c->rank, c->chunk, walk.at)) {
+            status = check_chunk(c, walk.at);
             gm_worker_progress();
         }
-        for (d = c->rank - 1; d >= 0 && ++at[d] == along[d].end; d--)
-            at[d] = along[d].begin;
-    } while (d >= 0 && !status);
+    } while (!status && gm_chunk_walk_next(&walk));
     return status;
 }
 
 int gm_chunk_check_open(hid_t set, hid_t space, hid_t plist, const gm_dataset *dataset, const char *title,
                         gm_chunk_check **check)
 {
-    hid_t type = H5Dget_type(set);
-    gm_chunk_check *c = *check = type >= 0 ? calloc(1, sizeof *c) : NULL;
-    if (!c) {
-        gm_h5_close(type);
+    char reason[GM_H5_TEXT];
+    gm_chunk_check *c = *check = calloc(1, sizeof *c);
+    if (!c)
         return gm_fail(GM_EDEVICE, "%s: no memory to open it", title);
-    }
-    *c = (gm_chunk_check){.set = set,
-                          .space = space,
-                          .title = title,
-                          .rank = dataset->rank,
-                          .element = H5Tget_size(type),
-                          .bits = H5Tget_precision(type),
-                          .elements = (size_t)gm_product_sat(dataset->chunk, dataset->rank),
-                          .filters = (int)gm_min(H5Pget_nfilters(plist), H5Z_MAX_NFILTERS)};
+    hid_t type = H5Dget_type(set);
+    c->set = set;
+    c->space = space;
+    c->title = title;
+    c->rank = dataset->rank;
     memcpy(c->dims, dataset->dims, sizeof c->dims);
     memcpy(c->chunk, dataset->chunk, sizeof c->chunk);
-    gm_h5_close(type);
-    H5Pget_chunk_opts(plist, &c->options);
+    c->element = H5Tget_size(type);
+    c->bits = H5Tget_precision(type);
+    c->elements = (size_t)gm_product_sat(dataset->chunk, dataset->rank);
+    c->filters = (int)gm_min(H5Pget_nfilters(plist), H5Z_MAX_NFILTERS);
     for (int i = 0; i < c->filters; i++)
         c->filter[i] = gm_filters_id(plist, i);
-    return GM_OK;
+    gm_h5_close(type);
+    int ok = type >= 0 && H5Pget_chunk_opts(plist, &c->options) >= 0;
+    return ok ? GM_OK : gm_fail(GM_EINPUT, "%s: cannot be opened: %s", title, gm_h5_error(reason));
 }
 
 void gm_chunk_check_close(gm_chunk_check *c)

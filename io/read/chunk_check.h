@@ -9,7 +9,8 @@
 typedef struct gm_chunk_check gm_chunk_check;
 
 /* Of an open chunked dataset (plist: its creation property list) that is as dataset says, of a file opened with
- * gm_input_access(). set and title are lent, and space, the dataset's, whose selection is overwritten. GM_EDEVICE. */
+ * gm_input_access(). set and title are lent, and space, the dataset's, whose selection is overwritten. The caller
+ * closes *check, also after a failure. GM_EDEVICE, GM_EINPUT. */
 int gm_chunk_check_open(hid_t set, hid_t space, hid_t plist, const gm_dataset *dataset, const char *title,
                         gm_chunk_check **check);
 

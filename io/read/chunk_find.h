@@ -6,17 +6,20 @@
 #ifndef GM_IO_READ_CHUNK_FIND_H
 #define GM_IO_READ_CHUNK_FIND_H
 
+#include "io/dataset.h"
 #include "io/input_vfd.h"
 
 typedef struct gm_chunk_place {
-    gm_input_place at;    /* with the bytes as stored; address 0: there are none; HADDR_UNDEF: it was never written */
-    uint32_t filter_mask; /* bit i: filter i was not applied */
+    gm_input_place at; /* with the bytes as stored; address 0: there are none; HADDR_UNDEF: it was never written */
+    hsize_t offset[GM_RANK_MAX]; /* of its first element */
+    uint32_t filter_mask;        /* bit i: filter i was not applied */
     char fill[64]; /* of a chunk that was never written: an element as the file has it; 0 where it says nothing */
 } gm_chunk_place;
 
-/* The chunk whose first element is at offset, of a numeric dataset in a file opened with gm_input_access(), from which
- * nothing else is read. space is the dataset's; its selection is overwritten. Returns 0, or 1 when libhdf5 fails, or
- * does not say for sure that the chunk was never written. */
-int gm_chunk_find(hid_t set, hid_t space, const hsize_t *offset, gm_chunk_place *place);
+/* The chunk `at` of a grid of chunks of this shape, of a numeric dataset in a file opened with gm_input_access(), from
+ * which nothing else is read. space is the dataset's; its selection is overwritten. GM_EINPUT when libhdf5 fails, or
+ * does not say for sure that the chunk was never written; the message begins with title. */
+int gm_chunk_find(hid_t set, hid_t space, const char *title, int rank, const int64_t *chunk, const int64_t *at,
+                  gm_chunk_place *place);
 
 #endif

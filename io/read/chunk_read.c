@@ -109,8 +109,8 @@ void gm_chunk_reader_close(gm_chunk_reader *reader)
 /* The intersection of a box and a chunk. */
 typedef struct part {
     const gm_chunk *chunk;
-    int64_t index;           /* in the table */
-    int64_t at[GM_RANK_MAX]; /* coordinates of the chunk */
+    int64_t index;     /* in the table */
+    const int64_t *at; /* coordinates of the chunk */
     gm_stride dims[GM_RANK_MAX];
     int64_t from; /* byte of the chunk */
     char *to;
@@ -189,18 +189,12 @@ static int cut_part(const gm_chunk_reader *reader, const gm_region *region, char
 int gm_chunk_reader_read(gm_chunk_reader *reader, const gm_region *region, char *dst)
 {
     const gm_dataset *dataset = reader->dataset;
-    gm_range along[GM_RANK_MAX];
-    int status = GM_OK, d;
-    part p;
-    for (d = 0; d < dataset->rank; d++) {
-        along[d] = gm_chunks_of_steps(region->start[d], region->step[d], region->count[d], dataset->chunk[d]);
-        p.at[d] = along[d].begin;
-    }
+    gm_chunk_walk walk = gm_chunk_walk_begin(dataset->rank, region->start, region->step, region->count, dataset->chunk);
+    part p = {.at = walk.at};
+    int status = GM_OK;
     do {
         if (cut_part(reader, region, dst, &p))
             status = read_part(reader, &p);
-        for (d = dataset->rank - 1; d >= 0 && ++p.at[d] == along[d].end; d--)
-            p.at[d] = along[d].begin;
-    } while (d >= 0 && !status);
+    } while (!status && gm_chunk_walk_next(&walk));
     return status;
 }

@@ -95,8 +95,7 @@ static int read_properties(found *f, const gm_dataset *dataset, gm_chunks *chunk
 static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *title, const int64_t *at,
                          gm_chunks *chunks, gm_reply *reply)
 {
-    char reason[GM_H5_TEXT], coordinates[GM_COORDINATES_TEXT];
-    hsize_t offset[GM_RANK_MAX];
+    char coordinates[GM_COORDINATES_TEXT];
     gm_chunk_place place;
     void *room;
     int damaged, status = gm_reply_place(reply, sizeof(gm_chunk), &room);
@@ -106,11 +105,9 @@ static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *
     *chunk = (gm_chunk){.address = -1};
     if (!gm_selection_meets(&dataset->selection, dataset->rank, dataset->chunk, at))
         return GM_OK;
-    for (int d = 0; d < dataset->rank; d++)
-        offset[d] = (hsize_t)(at[d] * dataset->chunk[d]);
-    if (gm_chunk_find(f->set, f->space, offset, &place))
-        return gm_fail(GM_EINPUT, "%s: chunk %s: cannot be located, the file is damaged: %s", title,
-                       gm_coordinates_format(dataset->rank, at, coordinates), gm_h5_error(reason));
+    status = gm_chunk_find(f->set, f->space, title, dataset->rank, dataset->chunk, at, &place);
+    if (status)
+        return status;
     chunk->filter_mask = place.filter_mask;
     if (place.at.address == HADDR_UNDEF && f->is_filled &&
         memcmp(place.fill, chunks->fill, gm_dtype_size(dataset->type)) != 0)
@@ -139,15 +136,13 @@ static int look_up_chunk(const found *f, const gm_dataset *dataset, const char *
 
 static int look_up_all(const found *f, const gm_dataset *dataset, const char *title, gm_chunks *chunks, gm_reply *reply)
 {
-    int64_t at[GM_RANK_MAX];
-    int status = GM_OK, d = dataset->rank;
-    memcpy(at, chunks->first, sizeof at);
-    while (d >= 0 && !status) {
-        status = look_up_chunk(f, dataset, title, at, chunks, reply);
+    const gm_selection *s = &dataset->selection;
+    gm_chunk_walk walk = gm_chunk_walk_begin(dataset->rank, s->start, s->step, s->count, dataset->chunk);
+    int status;
+    do {
+        status = look_up_chunk(f, dataset, title, walk.at, chunks, reply);
         gm_worker_progress();
-        for (d = dataset->rank - 1; d >= 0 && ++at[d] == chunks->first[d] + chunks->count[d]; d--)
-            at[d] = chunks->first[d];
-    }
+    } while (!status && gm_chunk_walk_next(&walk));
     return status;
 }
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SUM_BYTES = 4 }; /* that fletcher32 appends to the data */
-
 /* A chunk between two filters. */
 typedef struct chunk {
     const gm_pipeline *pipeline;
@@ -65,17 +63,22 @@ static uint32_t fletcher32(const unsigned char *data, size_t bytes)
     return (uint32_t)(b << 16 | a);
 }
 
+uint32_t gm_decode_word(const char *data)
+{
+    const unsigned char *byte = (const unsigned char *)data;
+    return (uint32_t)byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
+}
+
 static int check_sum(chunk *c, const gm_filter *filter, char *to, size_t bytes)
 {
     uint32_t swapped;
     (void)filter, (void)to, (void)bytes;
-    if (c->bytes < SUM_BYTES) {
+    if (c->bytes < GM_DECODE_SUM) {
         snprintf(c->why, GM_DECODE_WHY, "holds %zu bytes, expected a checksum", c->bytes);
         return 1;
     }
-    c->bytes -= SUM_BYTES;
-    const unsigned char *end = (const unsigned char *)c->data + c->bytes;
-    uint32_t stored = (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
+    c->bytes -= GM_DECODE_SUM;
+    uint32_t stored = gm_decode_word(c->data + c->bytes);
     uint32_t computed = fletcher32((const unsigned char *)c->data, c->bytes);
     /* HDF5 before 1.6.3 swapped the bytes of each half on little-endian machines. */
     swapped = (computed & 0x00ff00ffu) << 8 | (computed >> 8 & 0x00ff00ffu);
@@ -165,7 +168,7 @@ static size_t bytes_before(const gm_pipeline *pipeline, uint32_t filter_mask, in
     size_t bytes = pipeline->bytes;
     for (int j = 0; j < i; j++)
         if (is_applied(filter_mask, j) && pipeline->filter[j].kind == GM_FILTER_FLETCHER32)
-            bytes += SUM_BYTES;
+            bytes += GM_DECODE_SUM;
     return bytes;
 }
 

@@ -17,7 +17,10 @@ int gm_decode_is_plain(const gm_pipeline *pipeline, uint32_t filter_mask);
 size_t gm_decode_buffer_bytes(size_t chunk_bytes);
 int gm_decode_buffers(const gm_pipeline *pipeline);
 
-enum { GM_DECODE_WHY = 160 };
+enum { GM_DECODE_WHY = 160, GM_DECODE_SUM = 4 /* bytes that fletcher32 appends to the data */ };
+
+/* The little-endian 32-bit number that begins there. */
+uint32_t gm_decode_word(const char *data);
 
 /* Undoes the filters of a chunk whose stored bytes are in decoder->buffer[0]. *data: its elements, pipeline->bytes of
  * them, in target if that is not NULL (pipeline->bytes long), else in one of the buffers. Returns 0, or 1 with the

@@ -88,22 +88,18 @@ static int has_shape(hid_t space, const gm_dataset *dataset)
     return 1;
 }
 
-/* Are the chunks still as described? Opens their check. */
-static int open_check(opened *o, const gm_dataset *dataset)
+/* Are the chunks? plist: the creation property list. */
+static int has_chunks(hid_t plist, const gm_dataset *dataset)
 {
     hsize_t chunk[GM_RANK_MAX];
-    hid_t plist = H5Dget_create_plist(o->set);
-    int is_chunked = plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED, status = GM_OK;
-    int ok = plist >= 0 && is_chunked == (dataset->layout == GM_CHUNKED) &&
-             (!is_chunked || H5Pget_chunk(plist, GM_RANK_MAX, chunk) == dataset->rank);
-    for (int d = 0; d < dataset->rank && ok && is_chunked; d++)
+    if (plist < 0 || (H5Pget_layout(plist) == H5D_CHUNKED) != (dataset->layout == GM_CHUNKED))
+        return 0;
+    if (dataset->layout != GM_CHUNKED)
+        return 1;
+    int ok = H5Pget_chunk(plist, GM_RANK_MAX, chunk) == dataset->rank;
+    for (int d = 0; d < dataset->rank && ok; d++)
         ok = (int64_t)chunk[d] == dataset->chunk[d];
-    if (!ok)
-        status = gm_fail(GM_EINPUT, "%s: has changed during the run", o->title);
-    else if (is_chunked && gm_input_reads(o->set))
-        status = gm_chunk_check_open(o->set, o->space, plist, dataset, o->title, &o->check);
-    gm_h5_close(plist);
-    return status;
+    return ok;
 }
 
 static int open_it(opened *o, const gm_dataset *dataset)
@@ -112,21 +108,24 @@ static int open_it(opened *o, const gm_dataset *dataset)
     int status = gm_h5_open(dataset->file, &o->file);
     if (status)
         return status;
-    hid_t access = access_for(o, dataset);
+    hid_t access = access_for(o, dataset), plist = H5I_INVALID_HID;
     if (access >= 0)
         o->set = H5Dopen2(o->file, dataset->name, access);
     if (o->set >= 0)
         o->space = H5Dget_space(o->set);
     if (o->set >= 0)
+        plist = H5Dget_create_plist(o->set);
+    if (o->set >= 0)
         o->type = dataset->swap ? gm_h5_type_swapped(dataset->type) : H5Tcopy(gm_h5_type(dataset->type));
     if (o->space < 0 || o->type < 0)
         status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", o->title, gm_h5_error(reason));
-    else if (!has_shape(o->space, dataset))
+    else if (!has_shape(o->space, dataset) || !has_chunks(plist, dataset))
         status = gm_fail(GM_EINPUT, "%s: has changed during the run", o->title);
-    else
-        status = open_check(o, dataset);
+    else if (dataset->layout == GM_CHUNKED && gm_input_reads(o->set))
+        status = gm_chunk_check_open(o->set, o->space, plist, dataset, o->title, &o->check);
     if (!status)
         status = gm_external_open(o->set, o->title, &o->external);
+    gm_h5_close(plist);
     gm_h5_close(access);
     return status;
 }
