@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "kernels/kernels.h"
+#include "kernels/matmul/calls.h"
 #include "mpi/launcher.h"
 #include "src/budget.h"
 
@@ -161,6 +162,17 @@ int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, 
                                      .wanted = is_free ? path : job->options->exchange,
                                      .reason = is_free ? reason : NULL};
     return gm_exchange_open_all(&setup, &job->exchange, exchange);
+}
+
+int gm_job_check_kernel(const gm_job *job, gm_kernel kernel)
+{
+    for (int i = 0; i < GM_PRECISIONS; i++) {
+        const gm_product_query query = {.precision = i, .kernel = kernel, .capability = job->info.capability};
+        if (gm_product_find(job->ops, job->device, &query))
+            return GM_OK;
+    }
+    return gm_fail(GM_EUSAGE, "--kernel %s: the device %s has no such kernel, expected --kernel auto",
+                   gm_kernel_name(kernel), job->ops->kind);
 }
 
 int gm_job_fail_unsupported(const gm_job *job, const char *what)

@@ -60,6 +60,9 @@ int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, 
 /* The least that any rank may still allocate, with the most threads of any rank. Collective. */
 int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget);
 
+/* GM_EUSAGE where the device has no such kernel of products, in any precision. */
+int gm_job_check_kernel(const gm_job *job, gm_kernel kernel);
+
 /* "WHAT is not supported by the device ...": returns GM_EDEVICE. */
 int gm_job_fail_unsupported(const gm_job *job, const char *what);
 

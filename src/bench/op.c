@@ -171,6 +171,8 @@ static int measure_all(gm_bench *bench, const choice choices[TESTS])
     if (job->ranks->rank == 0)
         printf("%s: %s, %s\n", job->ranks->host, job->info.kind, job->info.name);
     int status = gm_bench_open_all(job, bench);
+    if (!status && gm_options_given(job->options, "kernel"))
+        status = gm_job_agree_all(job, gm_job_check_kernel(job, gm_kernel_find(job->options->kernel)));
     for (int i = 0; i < TESTS && !status; i++)
         if (choices[i].wanted)
             status = run_test_all(bench, i, choices[i].argument);

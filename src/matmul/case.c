@@ -215,11 +215,10 @@ int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c)
     if (c->kernel == GM_KERNEL_AUTO)
         return gm_fail(GM_EUSAGE, "--precision %s: not supported by this device of kind %s; supported: %s",
                        gm_precision_get(c->precision)->name, job->ops->kind, list);
-    if (!*list)
-        return gm_fail(GM_EUSAGE, "--kernel %s: the device %s has no such kernel, expected --kernel auto",
-                       gm_kernel_name(c->kernel), job->ops->kind);
-    return gm_fail(GM_EUSAGE, "--kernel %s: not for --precision %s on the device %s, expected one of: %s",
-                   gm_kernel_name(c->kernel), gm_precision_get(c->precision)->name, job->ops->kind, list);
+    int status = gm_job_check_kernel(job, c->kernel);
+    return status ? status
+                  : gm_fail(GM_EUSAGE, "--kernel %s: not for --precision %s on the device %s, expected one of: %s",
+                            gm_kernel_name(c->kernel), gm_precision_get(c->precision)->name, job->ops->kind, list);
 }
 
 /* Does the type hold integers that float64 does not? */

@@ -181,9 +181,11 @@ int gm_bench_scaling(gm_bench *bench)
 {
     gm_product_shape shapes[GM_PRODUCT_SHAPES];
     int64_t n = 0;
-    int count = 1, status = gm_product_check_kernel(bench);
-    if (!status)
-        status = bench->job->options->shapes ? gm_product_parse(bench, 0, shapes, &count) : find_n_all(bench, &n);
+    int count = 1, status = GM_OK;
+    if (bench->job->options->shapes)
+        status = gm_product_parse(bench, 0, shapes, &count);
+    else
+        status = find_n_all(bench, &n);
     if (n > 0)
         shapes[0] = (gm_product_shape){n, n, n, 1};
     for (int i = 0; i < count && !status; i++)

@@ -257,20 +257,12 @@ static int measure_precision(gm_bench *bench, const gm_product_shape *s, gm_prec
 static int measure_shapes(gm_bench *bench, const gm_product_shape *shapes, int count, int asked, int is_grid)
 {
     const char *absence = NULL;
-    char shape[GM_BENCH_TEXT];
-    int status = gm_product_check_kernel(bench);
-    if (status)
-        return status;
+    int status = GM_OK;
     if (!(bench->measure->rival && bench->measure->rival(bench->device, &absence)))
         gm_note("bench matmul: no library to compare with: %s", absence ? absence : "the device has none");
-    for (int i = 0; i < count && !status; i++) {
-        int before = bench->row_count;
+    for (int i = 0; i < count && !status; i++)
         for (int j = 0; j < GM_PRECISIONS && !status; j++)
             status = measure_precision(bench, &shapes[i], (gm_precision)j, asked, is_grid);
-        if (!status && asked && bench->row_count == before)
-            gm_note("bench matmul: %s skipped: --kernel %s does not take products of this shape",
-                    gm_product_format(&shapes[i], shape), bench->job->options->kernel);
-    }
     return status ? status : gm_ratios_print(bench);
 }
 

@@ -353,18 +353,6 @@ int gm_product_check(const gm_bench_product *p, const gm_bench_case *call, doubl
     return status;
 }
 
-int gm_product_check_kernel(const gm_bench *bench)
-{
-    gm_kernel kernel = gm_kernel_find(bench->job->options->kernel);
-    for (int i = 0; i < GM_PRECISIONS; i++) {
-        const gm_product_query query = {.precision = i, .kernel = kernel, .capability = bench->job->info.capability};
-        if (gm_product_find(bench->ops, bench->device, &query))
-            return GM_OK;
-    }
-    return gm_fail(GM_EUSAGE, "--kernel %s: the device %s has no such kernel, expected --kernel auto",
-                   gm_kernel_name(kernel), bench->ops->kind);
-}
-
 int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *p)
 {
     const gm_precision_info *info = gm_precision_get(precision);

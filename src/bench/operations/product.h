@@ -54,9 +54,6 @@ int gm_grid_parse(const char *text, const int64_t *sides, int side_count, gm_pro
 /* Does the text of --shapes name a grid? */
 int gm_grid_is_named(const char *text);
 
-/* GM_EUSAGE where the device has no kernel as asked for by --kernel, in any precision. */
-int gm_product_check_kernel(const gm_bench *bench);
-
 /* A product of all rows of a shape. Returns 0 if the device does not support the precision. */
 int gm_product_make(gm_bench *bench, const gm_product_shape *shape, gm_precision precision, gm_bench_product *product);
 
