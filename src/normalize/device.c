@@ -57,7 +57,7 @@ int gm_normalize_set(gm_normalize *p, int64_t i, double sub, double span, double
 }
 
 /* Does float32 hold a finite span and its factor, with all digits? */
-static int fits_float(double span, double factor)
+static int fits_scale(double span, double factor)
 {
     return span > DBL_MAX || (!isinf((float)span) && (factor == 0 || !(fabs(factor) < FLT_MIN)));
 }
@@ -67,7 +67,7 @@ int gm_normalize_set_ends(gm_normalize *p, int64_t i, double low, double high, d
     double top = p->c->hi - p->c->lo;
     if (span > DBL_MAX && !isinf(low) && !isinf(high))
         return gm_normalize_set(p, i, low, high / 2 - low / 2, top / 2);
-    p->overflows |= !fits_float(span, top / span);
+    p->overflows |= !fits_scale(span, top / span);
     return gm_normalize_set(p, i, isinf(low) && span > DBL_MAX ? 0 : low, span, top);
 }
 

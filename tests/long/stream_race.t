@@ -66,7 +66,7 @@ try() {
         grep -q '^not ok\|WARNING: ThreadSanitizer' "$folder/log" && status=1
         ok $status "$1: no race, turn $turn" "$folder/log"
     done
-    TSAN_OPTIONS=halt_on_error=1 start "$folder/race" early >"$folder/log" 2>&1 # the first report is enough
+    start env TSAN_OPTIONS=halt_on_error=1 "$folder/race" early >"$folder/log" 2>&1 # the first report is enough
     grep -q 'WARNING: ThreadSanitizer: data race' "$folder/log"
     ok $? "$1: early completion of events is reported" "$folder/log"
 }
