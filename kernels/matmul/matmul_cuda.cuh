@@ -64,12 +64,12 @@ static __device__ __forceinline__ int clamp(int64_t x, int high)
     return x < 0 ? 0 : x > high ? high : (int)x;
 }
 
-/* The tile of this block, as its first row and column: down a band of tile rows, then to the next column. */
-static __device__ __forceinline__ void find_tile(int64_t m, int64_t n, int tile_m, int tile_n, int64_t *row,
-                                                 int64_t *col)
+/* A tile of C, as its first row and column: down a band of tile rows, then to the next column. */
+static __device__ __forceinline__ void find_tile(uint32_t tile, int64_t m, int64_t n, int tile_m, int tile_n,
+                                                 int64_t *row, int64_t *col)
 {
     uint32_t tiles_m = (uint32_t)divide_up(m, tile_m), tiles_n = (uint32_t)divide_up(n, tile_n);
-    uint32_t first = blockIdx.x / (BAND * tiles_n) * BAND, rest = blockIdx.x - first * tiles_n;
+    uint32_t first = tile / (BAND * tiles_n) * BAND, rest = tile - first * tiles_n;
     uint32_t rows = tiles_m - first < BAND ? tiles_m - first : BAND;
 
     *row = (int64_t)(first + rest % rows) * tile_m;

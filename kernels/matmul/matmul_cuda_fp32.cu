@@ -13,6 +13,8 @@
  * The speed hangs on the compiler's choice of registers: an FFMA whose three sources are in one bank (all odd or all
  * even) takes longer. This order of the operations, of the loads and of the copies leaves 1 to 2 % of those; others had
  * 10 %, and ran 10 % slower. After a change, count them in `cuobjdump -sass`. */
+#include <algorithm>
+
 #include "kernels/matmul/matmul_cuda.cuh"
 #include "kernels/matmul/tensor/units_cuda.cuh"
 
@@ -240,33 +242,38 @@ static __global__ void __launch_bounds__(block_shape<WARPS, SIDE>::THREADS, bloc
     int64_t row, col;
 
     wait_for_kernel_ahead();
-    find_tile(call.m, call.n, shape::TILE, shape::TILE, &row, &col);
+    find_tile(blockIdx.x, call.m, call.n, shape::TILE, shape::TILE, &row, &col);
     make_any_tile<shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(call, stages, row, col, true);
 }
 
-/* The units of C that are wanted: the part of a warp is a unit. Few blocks have any, and most have none. BATCH: leaves
- * side by side. */
+/* The units of C that are wanted: the part of a warp is a unit. Most launches have none, so the grid has no more blocks
+ * than fit the device. BATCH: leaves side by side. */
 typedef block_shape<2, GM_SPLIT_GROUP> units_shape;
 template <bool BATCH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOCKS)
     multiply_units(const kernel_call call, units_of units)
 {
     extern __shared__ __align__(16) float stages[];
-    int warp = (int)threadIdx.x / 32;
-    int64_t row, col;
+    enum { TILE = units_shape::TILE, SIDE = units_shape::SIDE };
+    int down = (int)threadIdx.x / 32 / units_shape::WARPS * SIDE,
+        right = (int)threadIdx.x / 32 % units_shape::WARPS * SIDE;
+    uint32_t tiles = (uint32_t)(divide_up(call.m, TILE) * divide_up(call.n, TILE));
 
+    bool any = may_be_there(&units); /* as kernels before the one ahead wrote, for which that one has waited */
     wait_for_kernel_ahead();
-    if (!may_be_there(&units))
+    if (!any)
         return;
     units = units_at(units, blockIdx.y);
-    find_tile(call.m, call.n, units_shape::TILE, units_shape::TILE, &row, &col);
-    if (!has_units(units, row, units_shape::TILE, col, units_shape::TILE))
-        return;
-    make_any_tile<units_shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(
-        call, stages, row, col,
-        units_wanted(units, row + warp / units_shape::WARPS * units_shape::SIDE,
-                     col + warp % units_shape::WARPS * units_shape::SIDE, units_shape::SIDE) &
-            1);
+    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        int64_t row, col;
+        find_tile(tile, call.m, call.n, TILE, TILE, &row, &col);
+        if (!has_units(units, row, TILE, col, TILE))
+            continue;
+        make_any_tile<units_shape, BATCH, TRANSPOSE_A, TRANSPOSE_B>(
+            call, stages, row, col, units_wanted(units, row + down, col + right, SIDE) & 1);
+        copy_wait<0>(); /* the next tile has the same ring */
+        __syncthreads();
+    }
 }
 
 template <int WARPS, int SIDE>
@@ -318,12 +325,16 @@ int multiply_units_fp32(cudaStream_t stream, const gm_product_call *call, int64_
     kernel_call leaves = kernel_call_of_leaves<float>(call, first, count);
     int64_t tiles = divide_up(call->m, units_shape::TILE) * divide_up(call->n, units_shape::TILE);
     int shared = units_shape::RING * (int)sizeof(float);
+    int multiprocessors;
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
 
+    if (error == cudaSuccess)
+        error = multiprocessors_of(&multiprocessors);
     if (error != cudaSuccess)
         return error;
     if (tiles > INT32_MAX)
         return cudaErrorInvalidConfiguration;
+    tiles = std::min<int64_t>(tiles, std::max<int64_t>(units_shape::BLOCKS * multiprocessors / count, 1));
     if (count == 1) {
         leaves.acc = call->acc;
         leaves.accumulate = call->accumulate || first > 0;

@@ -19,6 +19,7 @@ struct split_panel {
     int64_t leaves, groups;
     int64_t frames, next; /* panels of a batch, and elements from one to the next; those with schemes are one */
     void *planes;         /* [planes][frames][outer][pitch] */
+    void *wide;           /* three planes of bfloat16 of the same shape, which are made at the same time; NULL */
     int64_t pitch;
     uint32_t *largest, *least; /* [leaves][outer], as in split.h */
     int16_t *scale[2];

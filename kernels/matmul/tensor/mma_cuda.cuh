@@ -327,7 +327,7 @@ static __global__ void __launch_bounds__(MMA_THREADS)
     units_of units = units_in<PLANES>(p);
     int64_t row, col;
 
-    find_tile(p.m, p.n, shape::TILE_M, shape::TILE_N, &row, &col);
+    find_tile(blockIdx.x, p.m, p.n, shape::TILE_M, shape::TILE_N, &row, &col);
     if (!may_be_there(&units))
         return;
     units = units_at(units, blockIdx.y);

@@ -37,7 +37,15 @@ static operand operand_in(const gm_product_call *call, int which, const gm_split
     return o;
 }
 
-static split_panel panel_of(const gm_product_call *call, const operand *o)
+/* Does the panel have both kinds of planes from the beginning? A panel of few elements, whose leaves are all side by
+ * side: the launch that would make the wide ones of some leaves takes longer than they do. */
+static bool is_small(const gm_product_call *call, const gm_split_kind *kind, const operand *o)
+{
+    const int64_t few = 1 << 22;
+    return kind->schemes && o->at.leaves <= std::max<int64_t>(call->part_count, 1) && o->at.outer * o->at.pitch <= few;
+}
+
+static split_panel panel_of(const gm_product_call *call, const gm_split_kind *kind, const operand *o)
 {
     split_panel p;
     p.src = (const float *)o->src;
@@ -50,6 +58,7 @@ static split_panel panel_of(const gm_product_call *call, const operand *o)
     p.frames = o->frames;
     p.next = o->next;
     p.planes = o->work + o->at.planes;
+    p.wide = is_small(call, kind, o) ? o->work + o->at.wide : NULL;
     p.pitch = o->at.pitch;
     p.largest = (uint32_t *)(o->work + o->at.largest);
     p.least = (uint32_t *)(o->work + o->at.least);
@@ -79,7 +88,7 @@ static split_task panels_of(const gm_product_call *call, const gm_split_kind *ki
     split_task task = {};
     for (int i = 0; i < 2; i++) {
         operands[i] = operand_in(call, i, kind);
-        panels[i] = panel_of(call, &operands[i]);
+        panels[i] = panel_of(call, kind, &operands[i]);
         if (!operands[i].ready)
             add_panel(&task, &panels[i], operands[i].k_fastest);
     }
@@ -109,16 +118,20 @@ static dim3 split_grid(const split_task *task)
     dim3 blocks(0, 1, (unsigned)task->count);
     for (int i = 0; i < task->count; i++) {
         const split_panel *p = &task->panel[i];
-        blocks.x = std::max(blocks.x, blocks_for(p->outer, GM_SPLIT_GROUP) * (unsigned)(p->pitch / GM_SPLIT_K));
+        blocks.x = std::max(blocks.x, (unsigned)split_blocks(*p));
         blocks.y = std::max(blocks.y, (unsigned)p->frames);
     }
     return blocks;
 }
 
+/* most: blocks, where there may be nothing to split; 0: any number. */
 template <class SPLIT>
-static cudaError_t split(cudaStream_t stream, const split_task *task, const units_of *units)
+static cudaError_t split(cudaStream_t stream, const split_task *task, const units_of *units, unsigned most)
 {
-    return task->count ? launch_early(split_elements<SPLIT>, split_grid(task), SPLIT_THREADS, 0, stream, *task, *units)
+    dim3 blocks = split_grid(task);
+    if (most)
+        blocks.x = std::min(blocks.x, most);
+    return task->count ? launch_early(split_elements<SPLIT>, blocks, SPLIT_THREADS, 0, stream, *task, *units)
                        : cudaSuccess;
 }
 
@@ -132,6 +145,7 @@ static split_panel wide_panel_of(const split_panel *p, const operand *o, int64_t
 {
     split_panel part = *p;
     int64_t k = first * p->leaf, line = first * p->outer, depth = count * p->leaf;
+    part.wide = NULL;
     part.src += o->k_fastest ? k : k * p->ld;
     part.k = p->k - k < depth ? p->k - k : depth;
     part.planes = o->work + o->at.wide;
@@ -213,7 +227,7 @@ static int multiply_rounded(cudaStream_t stream, const gm_product_call *call)
     if (is_empty(call))
         return gm_cuda_matmul_fp32(stream, call);
     split_task task = panels_of(call, &kind, operands, panels);
-    cudaError_t error = split<SPLIT>(stream, &task, &all);
+    cudaError_t error = split<SPLIT>(stream, &task, &all, 0);
     return error == cudaSuccess ? multiply_leaves<KERNEL, TYPE>(stream, call, panels, call->leaf) : error;
 }
 
@@ -264,13 +278,17 @@ static cudaError_t multiply_by_schemes(cudaStream_t stream, const gm_product_cal
                            leaves_of_scheme(call, panels, first, count, GM_SCHEME_BF16)};
     split_panel of_schemes[2][2] = {{panels[0], panels[1]}};
     split_task task = {};
+    int multiprocessors;
 
     leaves[1].k = 0; /* of the planes of these leaves alone */
     for (int i = 0; i < 2; i++) {
         of_schemes[1][i] = wide_panel_of(&panels[i], &operands[i], first, count);
-        add_panel(&task, &of_schemes[1][i], operands[i].k_fastest);
+        if (panels[i].wide == NULL)
+            add_panel(&task, &of_schemes[1][i], operands[i].k_fastest);
     }
-    cudaError_t error = split<split_bf16x3>(stream, &task, &leaves[1].units);
+    cudaError_t error = multiprocessors_of(&multiprocessors);
+    if (error == cudaSuccess)
+        error = split<split_bf16x3>(stream, &task, &leaves[1].units, (unsigned)multiprocessors * SPLIT_RESIDENT);
     if (error == cudaSuccess)
         error = KERNEL::multiply_schemes(stream, of_schemes, leaves);
     if (error == cudaSuccess)
@@ -300,7 +318,7 @@ static int multiply_fp32(cudaStream_t stream, const gm_product_call *call)
     if (error == cudaSuccess)
         error = measure_lines(stream, &task);
     if (error == cudaSuccess)
-        error = split<split_f16x2>(stream, &task, &all);
+        error = split<split_f16x2>(stream, &task, &all, 0);
     for (int64_t first = 0; first < leaves && error == cudaSuccess; first += most)
         error = multiply_by_schemes<KERNEL>(stream, call, operands, panels, first,
                                             leaves - first < most ? leaves - first : most);

@@ -10,7 +10,7 @@
 
 #include "kernels/matmul/tensor/lines_cuda.cuh"
 
-enum { SPLIT_THREADS = 256, SPLIT_EACH = 8 };
+enum { SPLIT_THREADS = 256, SPLIT_EACH = 8, SPLIT_RESIDENT = 4 /* blocks of a multiprocessor, or more */ };
 
 /* x 2^e, exact for what the schemes ask of it. */
 static __device__ __forceinline__ float scale_element(float x, int e)
@@ -81,7 +81,7 @@ struct split_tf32 {
 /* --- Planes --- */
 
 template <class SPLIT>
-static __device__ __forceinline__ void store_parts(const split_panel &p, int64_t outer, int64_t k,
+static __device__ __forceinline__ void store_parts(const split_panel &p, void *planes, int64_t outer, int64_t k,
                                                    const float (&x)[SPLIT_EACH])
 {
     typedef typename SPLIT::element element;
@@ -104,21 +104,24 @@ static __device__ __forceinline__ void store_parts(const split_panel &p, int64_t
     for (int plane = 0; plane < SPLIT::PLANES; plane++)
 #pragma unroll
         for (int i = 0; i < PACKS; i++)
-            ((uint4 *)((element *)p.planes + (plane * p.frames * p.outer + outer) * p.pitch +
-                       k))[i] = out[plane].pack[i];
+            ((uint4 *)((element *)planes + (plane * p.frames * p.outer + outer) * p.pitch + k))[i] = out[plane].pack[i];
 }
 
-/* Splits 64 x 64 elements. Planes go on with zeros up to the pitch. The first split of a panel chooses its schemes. */
+/* Blocks of 64 x 64 elements of a panel. */
+static __host__ __device__ __forceinline__ int64_t split_blocks(const split_panel &p)
+{
+    return divide_up(p.outer, GM_SPLIT_GROUP) * (p.pitch / GM_SPLIT_K);
+}
+
+/* Splits a block of elements. Planes go on with zeros up to the pitch. The first split of a panel chooses its schemes.
+ */
 template <class SPLIT, bool K_FASTEST>
-static __device__ __forceinline__ void split_block(const split_panel &p)
+static __device__ __forceinline__ void split_block(const split_panel &p, int64_t block)
 {
     enum { PACKS = GM_SPLIT_K / SPLIT_EACH };
     __shared__ float tile[K_FASTEST ? 1 : GM_SPLIT_K][GM_SPLIT_GROUP + 1];
-    int64_t along = p.pitch / GM_SPLIT_K, k0 = blockIdx.x % along * GM_SPLIT_K,
-            outer0 = blockIdx.x / along * GM_SPLIT_GROUP;
+    int64_t along = p.pitch / GM_SPLIT_K, k0 = block % along * GM_SPLIT_K, outer0 = block / along * GM_SPLIT_GROUP;
 
-    if (outer0 >= p.outer)
-        return;
     if (SPLIT::SCHEME == GM_SCHEME_F16 && k0 % p.leaf == 0)
         choose_scheme(p, k0 / p.leaf, outer0 / GM_SPLIT_GROUP);
     if (!K_FASTEST) {
@@ -150,11 +153,13 @@ static __device__ __forceinline__ void split_block(const split_panel &p)
 #pragma unroll
             for (int e = 0; e < SPLIT_EACH; e++)
                 x[e] = !K_FASTEST ? tile[pack * SPLIT_EACH + e][down] : k + e < p.k ? src[e] : 0;
-        store_parts<SPLIT>(p, outer, k, x);
+        store_parts<SPLIT>(p, p.planes, outer, k, x);
+        if (SPLIT::SCHEME == GM_SCHEME_F16 && p.wide != NULL)
+            store_parts<split_bf16x3>(p, p.wide, outer, k, x);
     }
 }
 
-/* units: not at all, if there are none. */
+/* units: not at all, if there are none. The grid may have fewer blocks than the panels. */
 template <class SPLIT>
 static __global__ void __launch_bounds__(SPLIT_THREADS)
     split_elements(const __grid_constant__ split_task task, units_of units)
@@ -163,10 +168,13 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
     wait_for_kernel_ahead();
     if (blockIdx.y >= p.frames || !may_be_there(&units))
         return;
-    if (task.k_fastest[blockIdx.z])
-        split_block<SPLIT, true>(p);
-    else
-        split_block<SPLIT, false>(p);
+    for (int64_t block = blockIdx.x; block < split_blocks(p); block += gridDim.x) {
+        if (task.k_fastest[blockIdx.z])
+            split_block<SPLIT, true>(p, block);
+        else
+            split_block<SPLIT, false>(p, block);
+        __syncthreads(); /* the next block has the same shared memory */
+    }
 }
 
 /* Bytes as they are, 64 x 64 of them. */
