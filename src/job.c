@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/size.h"
 #include "kernels/kernels.h"
 #include "kernels/matmul/calls.h"
 #include "mpi/launcher.h"
@@ -186,6 +187,15 @@ static int64_t wanted_buffer(const gm_job *job)
 {
     int64_t usual = job->ranks->size > job->ranks->hosts ? 1 << 20 : 0;
     return job->options->buffer >= 0 ? job->options->buffer : usual;
+}
+
+/* Four H200s of one host, 16 processors each: 12 threads read as fast as a bare loop, 15 at 0.8 of it. */
+void gm_job_spare_processors(gm_job *job)
+{
+    int processors = job->binding.processors;
+    if (!job->ops->unified && wanted_buffer(job) > 0 && job->ranks->size > job->ranks->hosts &&
+        processors >= MANY_PROCESSORS && !job->options->threads && !job->options->model)
+        job->threads = (int)gm_min(job->threads, processors * 3 / 4);
 }
 
 int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget)

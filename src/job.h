@@ -57,6 +57,10 @@ void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks);
  * closes it, also after a failure. Collective. */
 int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, gm_exchange **exchange);
 
+/* For data that are copied as they are: where ranks share a host's memory bus, more threads than three on four
+ * processors slow down each other, and those of CUDA and MPI. Not if --threads is given. */
+void gm_job_spare_processors(gm_job *job);
+
 /* The least that any rank may still allocate, with the most threads of any rank. Collective. */
 int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget);
 
