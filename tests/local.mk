@@ -41,6 +41,7 @@ GM_TESTS = \
 	tests/io/describe/select \
 	tests/io/bench/benchmark \
 	tests/kernels/matmul/batch \
+	tests/kernels/matmul/find \
 	tests/kernels/matmul/finish \
 	tests/kernels/move/flip \
 	tests/kernels/move/transpose \
@@ -305,6 +306,7 @@ tests_io_describe_select_SOURCES = tests/io/describe/select.c tests/io/each.h
 tests_io_bench_benchmark_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_bench_benchmark_SOURCES = tests/io/bench/benchmark.c tests/io/each.h
 tests_kernels_matmul_batch_SOURCES = tests/kernels/matmul/batch.c tests/kernels/each.h
+tests_kernels_matmul_find_SOURCES = tests/kernels/matmul/find.c
 tests_kernels_matmul_finish_SOURCES = tests/kernels/matmul/finish.c tests/kernels/each.h
 tests_kernels_move_flip_SOURCES = tests/kernels/move/flip.c tests/kernels/each.h
 tests_kernels_move_transpose_SOURCES = tests/kernels/move/transpose.c tests/kernels/each.h

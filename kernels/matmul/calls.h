@@ -101,6 +101,8 @@ typedef struct gm_product {
     double speed; /* flop/s, as a part of the device's limit for the accumulator's type; 0: as the first product */
     int64_t least_work;       /* m n k from which it is the faster one */
     int64_t least_k, least_c; /* and so are k, and m n */
+    int64_t most_work;        /* m n k below which it is the faster one; 0: any */
+    int doubles;              /* sums are float64: for devices that add these half as fast as float32, or faster */
     int batches;              /* run takes call.batch, */
     int rounds;               /* and call.rounded */
 } gm_product;
@@ -224,8 +226,9 @@ int gm_cpu_matmul_int8(int threads, const gm_product_call *call); /* 8-bit opera
 enum { GM_CUDA_TILE = 256 };                                      /* a multiple of the tiles of all product kernels */
 int gm_cuda_matmul_fp32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call);
-int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call); /* float32 operands, float64 acc */
-int gm_cuda_hopper_is_built(void);                                            /* for sm_90a */
+int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call);      /* float32 operands, float64 acc */
+int gm_cuda_matmul_fp32_exact(gm_cuda_stream stream, const gm_product_call *call); /* the same, for fp32 */
+int gm_cuda_hopper_is_built(void);                                                 /* for sm_90a */
 int gm_cuda_matmul_hopper_fp32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_hopper_tf32(gm_cuda_stream stream, const gm_product_call *call);
 int gm_cuda_matmul_hopper_fp16(gm_cuda_stream stream, const gm_product_call *call);

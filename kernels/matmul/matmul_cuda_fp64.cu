@@ -232,7 +232,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) multiply_matrice
     bool add = call.accumulate;
 
     wait_for_kernel_ahead();
-    find_tile(call.m, call.n, S::TILE_M, S::TILE_N, &tile_row, &tile_col);
+    find_tile(blockIdx.x, call.m, call.n, S::TILE_M, S::TILE_N, &tile_row, &tile_col);
     write_a.start(operand_of<BATCH, T>(call.a, call.next_a), call.lda, tile_row, call.m);
     write_b.start(operand_of<BATCH, T>(call.b, call.next_b), call.ldb, tile_col, call.n);
     read_a.start(row);
@@ -368,6 +368,11 @@ static int launch_fitting(gm_cuda_stream stream, const gm_product_call *call)
 extern "C" int gm_cuda_matmul_fp64(gm_cuda_stream stream, const gm_product_call *call)
 {
     return launch_fitting<double>(stream, call);
+}
+
+extern "C" int gm_cuda_matmul_fp32_exact(gm_cuda_stream stream, const gm_product_call *call)
+{
+    return gm_cuda_matmul_exact(stream, call);
 }
 
 extern "C" int gm_cuda_matmul_exact(gm_cuda_stream stream, const gm_product_call *call)

@@ -15,18 +15,28 @@ static int has_instructions(const gm_product *product, const gm_product_query *q
     }
 }
 
-/* Is the problem large enough for the product to be worth its start? Unknown sizes are. */
+/* Is float64 as fast as the product needs? The first devices of a generation have it at half the rate of float32, up to
+ * 10.0; others at 1/32 or 1/64. */
+static int has_doubles(const gm_product *product, const gm_product_query *query)
+{
+    return !product->doubles || (query->capability % 10 == 0 && query->capability <= 100);
+}
+
+/* Is the problem of a size for which the product is the fastest? Unknown sizes are large. */
 static int is_worth(const gm_product *product, const gm_product_query *query)
 {
     int64_t c = gm_mul_sat(query->m, query->n), work = gm_mul_sat(c, query->k);
-    return work == 0 || (work >= product->least_work && query->k >= product->least_k && c >= product->least_c);
+    if (work == 0)
+        return product->most_work == 0;
+    return work >= product->least_work && query->k >= product->least_k && c >= product->least_c &&
+           (product->most_work == 0 || work < product->most_work);
 }
 
 const gm_product *gm_product_find(const gm_device_ops *ops, gm_device *device, const gm_product_query *query)
 {
     const gm_product *product, *last = NULL;
     for (int i = 0; (product = ops->product(device, i)) != NULL; i++) {
-        if (product->precision != query->precision || !has_instructions(product, query))
+        if (product->precision != query->precision || !has_instructions(product, query) || !has_doubles(product, query))
             continue;
         if (query->kernel != GM_KERNEL_AUTO && product->family != query->kernel)
             continue;

@@ -209,8 +209,14 @@ const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *c)
 int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c)
 {
     char list[GM_MESSAGE_MAX];
-    if (gm_matmul_product(job, c))
+    const gm_product *product = gm_matmul_product(job, c);
+    if (product && (c->product[0] == '\0' || strcmp(product->kernel, c->product) == 0))
         return GM_OK;
+    if (product)
+        return gm_fail(GM_EUSAGE,
+                       "the first rank multiplies by the kernel %s, the device of this one by %s, which has "
+                       "other bits: choose a --kernel for all ranks",
+                       c->product, product->kernel);
     list_precisions(job, c->kernel, list);
     if (c->kernel == GM_KERNEL_AUTO)
         return gm_fail(GM_EUSAGE, "--precision %s: not supported by this device of kind %s; supported: %s",

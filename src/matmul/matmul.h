@@ -47,6 +47,7 @@ typedef struct gm_matmul_case {
     double alpha, beta;
     gm_precision precision;
     gm_kernel kernel; /* asked for; from suit on that of the product */
+    char product[16]; /* from suit on: the name of its kernel on the first rank */
     gm_dtype result;  /* type of C */
     int64_t m, n, k;  /* k as it is used: 0 when alpha is 0 */
     int64_t frames;   /* --batch: of C, each m x n, and of the operands that are stacks; otherwise 1 */
@@ -62,13 +63,14 @@ int gm_matmul_describe(const gm_job *job, gm_matmul_case *c);
 /* "A", "B" or "C0": an operand's name on the command line. */
 const char *gm_matmul_letter(const gm_matmul_case *c, int which);
 
-/* The product of the device of the job for the case; NULL: there is none. The same on all ranks. */
+/* The product of the device of the job for the case; NULL: there is none. The same on all ranks with devices of one
+ * kind. */
 const gm_product *gm_matmul_product(const gm_job *job, const gm_matmul_case *c);
 
 /* The shape of C in its file, at most three dimensions. Returns their number: 0 is a scalar. */
 int gm_matmul_shape(const gm_matmul_case *c, int64_t *dims);
 
-/* Has the device of the job a product for the case? GM_EUSAGE. */
+/* Has the device of the job a product for the case, from suit on that of the first rank? GM_EUSAGE. */
 int gm_matmul_check_device(const gm_job *job, const gm_matmul_case *c);
 
 /* --- Files: rectangles of what is stored_rows x stored_cols, and of C --- */

@@ -40,6 +40,7 @@ static int set_problem(const gm_job *job, gm_matmul_case *c)
     gm_matmul_problem *problem = &c->problem;
     const gm_product *product = gm_matmul_product(job, c);
     c->kernel = product->family; /* of all ranks: bits differ between kernels */
+    snprintf(c->product, sizeof c->product, "%s", product->kernel);
     *problem = (gm_matmul_problem){
         .m = c->m,
         .n = c->n,
@@ -102,11 +103,12 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     gm_ring_request request = gm_matmul_op_request(run, budget);
     const gm_matmul_case *c = run->c;
     *p = (gm_matmul){.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none};
-    if (!p->product)
-        return gm_matmul_check_device(run->job, c);
+    int status = gm_matmul_check_device(run->job, c);
+    if (status)
+        return status;
     gm_matmul_problem problem = c->problem;
     problem.rates = run->job->rates;
-    int status = gm_matmul_plan_make(&problem, budget, &request, &p->plan, need);
+    status = gm_matmul_plan_make(&problem, budget, &request, &p->plan, need);
     if (status)
         return status;
     gm_matmul_plan_part(&p->plan, run->job->ranks->rank, &p->part);

@@ -20,11 +20,12 @@ static int plan(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need)
     gm_ring_request request = gm_matmul_op_request(run, budget);
     *b = (gm_batch){
         .product = {.job = run->job, .c = c, .product = gm_matmul_product(run->job, c), .verdict = gm_verdict_none}};
-    if (!p->product)
-        return gm_matmul_check_device(run->job, c);
+    int status = gm_matmul_check_device(run->job, c);
+    if (status)
+        return status;
     gm_matmul_problem problem = c->problem;
     problem.rates = run->job->rates;
-    int status = gm_batch_plan_make(c, p->product->operand, &problem, budget, &request, &b->plan, need);
+    status = gm_batch_plan_make(c, p->product->operand, &problem, budget, &request, &b->plan, need);
     if (status)
         return status;
     p->plan = b->plan.product;

@@ -192,7 +192,8 @@ static void test_schemes(bench *b)
     data *d = host_memory(sizeof *d);
     const gm_product *product;
     for (int i = 0; (product = b->ops->product(b->device, i)) != NULL; i++)
-        for (int kind = 0; kind < KINDS && product->precision == GM_PRECISION_FP32; kind++) {
+        for (int kind = 0;
+             kind < KINDS && product->precision == GM_PRECISION_FP32 && product->accumulator == GM_DTYPE_F32; kind++) {
             kinds[kind].make(d);
             test_kind(b, product, kind, d);
         }
