@@ -31,6 +31,15 @@ dist_laboratory_DATA = \
 # Tables and pictures of scaling.md, and the script that makes those predicted.
 scalingdir = $(docdir)/scaling
 dist_scaling_DATA = \
+	docs/scaling/four-matmul-phases.svg \
+	docs/scaling/four-matmul-speedup.svg \
+	docs/scaling/four-matmul.csv \
+	docs/scaling/four-normalize-phases.svg \
+	docs/scaling/four-normalize-speedup.svg \
+	docs/scaling/four-normalize.csv \
+	docs/scaling/four-reduce-phases.svg \
+	docs/scaling/four-reduce-speedup.svg \
+	docs/scaling/four-reduce.csv \
 	docs/scaling/gpus-matmul-phases.svg \
 	docs/scaling/gpus-matmul-speedup.svg \
 	docs/scaling/gpus-matmul.csv \
