@@ -189,7 +189,7 @@ static int64_t wanted_buffer(const gm_job *job)
     return job->options->buffer >= 0 ? job->options->buffer : usual;
 }
 
-/* Four H200s of one host, 16 processors each: 12 threads read as fast as a bare loop, 15 at 0.8 of it. */
+/* By few runs on one host of four GPUs, 16 processors each: docs/performance.md, "Four GPUs of one host". */
 void gm_job_spare_processors(gm_job *job)
 {
     int processors = job->binding.processors;
