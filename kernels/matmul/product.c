@@ -15,11 +15,12 @@ static int has_instructions(const gm_product *product, const gm_product_query *q
     }
 }
 
-/* Is float64 as fast as the product needs? The first devices of a generation have it at half the rate of float32, up to
- * 10.0; others at 1/32 or 1/64. */
+/* Is float64 as fast as the product needs? Capabilities 8.0, 9.0 and 10.0 have tensor cores for it, at half the rate of
+ * float32 or more; later ones of a generation have it at 1/32 or 1/64. */
 static int has_doubles(const gm_product *product, const gm_product_query *query)
 {
-    return !product->doubles || (query->capability % 10 == 0 && query->capability <= 100);
+    int c = query->capability;
+    return !product->doubles || c == 0 || c == 80 || c == 90 || c == 100;
 }
 
 /* Is the problem of a size for which the product is the fastest? Unknown sizes are large. */

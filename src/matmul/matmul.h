@@ -47,7 +47,7 @@ typedef struct gm_matmul_case {
     double alpha, beta;
     gm_precision precision;
     gm_kernel kernel; /* asked for; from suit on that of the product */
-    char product[16]; /* from suit on: the name of its kernel on the first rank */
+    char product[32]; /* from suit on: the name of its kernel on the first rank */
     gm_dtype result;  /* type of C */
     int64_t m, n, k;  /* k as it is used: 0 when alpha is 0 */
     int64_t frames;   /* --batch: of C, each m x n, and of the operands that are stacks; otherwise 1 */

@@ -20,6 +20,7 @@ static const wanted cases[] = {
     {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 8192, 8192, 32, 90}, "simt-fp32"},
     {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 64, 64, 64, 90}, "dmma-fp32"},
     {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 64, 64, 64, 80}, "dmma-fp32"},
+    {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 64, 64, 64, 70}, "simt-fp32"},
     {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 64, 64, 64, 86}, "simt-fp32"},
     {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 64, 64, 64, 103}, "simt-fp32"},
     {{GM_PRECISION_FP32, GM_KERNEL_AUTO, 64, 64, 64, 120}, "simt-fp32"},
