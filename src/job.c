@@ -181,11 +181,17 @@ int gm_job_fail_unsupported(const gm_job *job, const char *what)
     return gm_fail(GM_EDEVICE, "%s is not supported by the device %s, use --device cpu", what, job->ops->kind);
 }
 
+/* Is there a host with several ranks? */
+static int shares_host(const gm_job *job)
+{
+    return job->ranks->size > job->ranks->hosts;
+}
+
 /* Small buffers spare the host's memory bus, which the ranks of a host share. A rank that has it for itself reaches the
  * rate of its link with whole slots and fewer calls of the driver. The same on all ranks. */
 static int64_t wanted_buffer(const gm_job *job)
 {
-    int64_t usual = job->ranks->size > job->ranks->hosts ? 1 << 20 : 0;
+    int64_t usual = shares_host(job) ? 1 << 20 : 0;
     return job->options->buffer >= 0 ? job->options->buffer : usual;
 }
 
@@ -193,8 +199,8 @@ static int64_t wanted_buffer(const gm_job *job)
 void gm_job_spare_processors(gm_job *job)
 {
     int processors = job->binding.processors;
-    if (!job->ops->unified && wanted_buffer(job) > 0 && job->ranks->size > job->ranks->hosts &&
-        processors >= MANY_PROCESSORS && !job->options->threads && !job->options->model)
+    if (!job->ops->unified && wanted_buffer(job) > 0 && shares_host(job) && processors >= MANY_PROCESSORS &&
+        !job->options->threads && !job->options->model)
         job->threads = (int)gm_min(job->threads, processors * 3 / 4);
 }
 

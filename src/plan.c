@@ -161,21 +161,12 @@ static int refuse_all(gm_run *run, gm_ring_budget need)
     return gm_job_agree_all(run->job, status);
 }
 
-/* Are all inputs copied as they are, by I/O threads that have buffers? */
-static int is_copied(const gm_run *run)
-{
-    int raw = run->shape.inputs > 0;
-    for (int i = 0; i < run->shape.inputs; i++)
-        raw &= gm_reader_takes_any(&run->input[i]);
-    return raw;
-}
-
 int gm_operation_plan_all(gm_run *run)
 {
     gm_ring_budget need;
     int fits;
     gm_memory_set_optional(INT64_MAX);
-    if (is_copied(run))
+    if (run->shape.inputs > 0 && gm_run_takes_any(run))
         gm_job_spare_processors(run->job);
     int status = gm_job_budget_all(run->job, &run->budget);
     if (!status)

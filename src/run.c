@@ -103,6 +103,14 @@ static void reader_bytes(const gm_dataset *input, int inputs, const gm_ring_budg
     }
 }
 
+int gm_run_takes_any(const gm_run *run)
+{
+    int any = 1;
+    for (int i = 0; i < run->shape.inputs; i++)
+        any &= gm_reader_takes_any(&run->input[i]);
+    return any;
+}
+
 gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *budget)
 {
     gm_ring_request request = {.piece = run->job->options->piece, .depth = run->job->options->depth};

@@ -83,6 +83,9 @@ int gm_run_axis(const gm_dataset *d, const char *text, int *axis);
 
 /* --- For plan: pure --- */
 
+/* Do reads of any part of any input cost no more than their bytes (gm_reader_takes_any)? */
+int gm_run_takes_any(const gm_run *run);
+
 /* The request of a run to the ring: --piece, --depth and the readers of all inputs. The operation sets the rest. */
 gm_ring_request gm_run_ring_request(const gm_run *run, const gm_ring_budget *budget);
 

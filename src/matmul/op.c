@@ -91,9 +91,7 @@ int gm_matmul_op_suit(gm_run *run)
 gm_ring_request gm_matmul_op_request(const gm_run *run, const gm_ring_budget *budget)
 {
     gm_ring_request request = gm_run_ring_request(run, budget);
-    request.buffers = 1;
-    for (int i = 0; i < run->shape.inputs; i++)
-        request.buffers &= gm_reader_takes_any(&run->input[i]);
+    request.buffers = gm_run_takes_any(run);
     return request;
 }
 
