@@ -20,10 +20,10 @@ typedef struct defaults {
 
 static const defaults of_own = {
     .read_rank = 56e9,
-    .read_host = 110e9,
+    .read_host = 100e9,
     .write_single = 6.7e9,
     .write_parts_rank = 30e9,
-    .write_parts_host = 45.8e9,
+    .write_parts_host = 37e9,
     .to_device = 55e9,
     .from_device = 55e9,
     .exchange_near = 2.5e9,

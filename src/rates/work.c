@@ -11,6 +11,15 @@ static double part_of(double alone, double together, int ranks)
     return fmin(alone, together / ranks);
 }
 
+/* What each of some ranks of a host reads. Where the processor computes they seldom read at the same time. Ranks with
+ * devices of their own read all the time: each of them adds half of what those before it leave of the host's rate. By
+ * one, two and four GPUs: docs/performance.md, "Four GPUs of one host". */
+static double read_rate_of(const gm_rates *r, int ranks)
+{
+    double left = r->unified ? 0 : ldexp(fmax(r->read_host - r->read_rank, 0), 1 - ranks);
+    return part_of(r->read_rank, r->read_host - left, ranks);
+}
+
 /* Stages at the same time: as long as the longest, and a part of the others, as none is ever ready when another wants
  * it: wall time over the busiest phase is 1.05 to 1.17 in docs/performance.md. */
 static double overlapped(const double *stages, int count)
@@ -89,7 +98,7 @@ static void add_times(const gm_work *w, const gm_rates *r, const stage_times *t,
 
 double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_work_times *times)
 {
-    double read_rate = part_of(r->read_rank, r->read_host, crew.on_host);
+    double read_rate = read_rate_of(r, crew.on_host);
     double write_rate = part_of(r->write_rank, r->write_host, crew.on_host);
     double in_rate = r->to_device / crew.on_device, out_rate = r->from_device / crew.on_device;
     double each = r->storage / fmax(crew.working, 1); /* of the storage of all hosts */

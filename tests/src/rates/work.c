@@ -21,6 +21,15 @@ static int about(double a, double b)
     return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
+/* Of four ranks of a host with a GPU each. */
+static double read_rate_of_four(const gm_rates *r)
+{
+    double sum = r->read_rank;
+    for (int rank = 1; rank < 4; rank++)
+        sum += (r->read_host - sum) / 2;
+    return sum / 4;
+}
+
 static void test_rates(void)
 {
     gm_rates gpu = rates_of(0, 4, 1, 1), cpu = rates_of(1, 4, 1, 1), bare;
@@ -67,8 +76,14 @@ static void test_seconds(void)
     tap_ok(about(gm_work_seconds(&work, &cpu, one, NULL), 100e9 / cpu.read_rank + 100e9 / cpu.to_device),
            "a processor: both");
     work.to_device = 0;
-    tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 100e9 / (gpu.read_host / 4)),
-           "ranks share their host's storage");
+    tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 100e9 / read_rate_of_four(&gpu)) &&
+               about(gm_work_seconds(&work, &cpu, four, NULL), 100e9 / (cpu.read_host / 4)),
+           "ranks share their host's storage, and each one adds half of what those before leave of it");
+    gm_rates disk = gpu;
+    disk.read_rank = disk.read_host = 1e9;
+    tap_ok(about(gm_work_seconds(&work, &disk, one, NULL), 100) &&
+               about(gm_work_seconds(&work, &disk, four, NULL), 400),
+           "a disk that one rank uses in full");
     work = (gm_work){.read = 1e9, .write = 2e9, .times = 1};
     tap_ok(about(gm_work_seconds(&work, &gpu, one, NULL), 1e9 / gpu.read_rank + 2e9 / gpu.write_rank),
            "the same threads read and write");
@@ -96,7 +111,7 @@ static void test_calls(void)
     gm_work reads = {.read = 1e9, .reads = calls, .times = 1}, writes = {.write = 1e9, .writes = calls, .times = 1};
     tap_ok(about(gm_work_seconds(&reads, &single, one, NULL), 1e9 / single.read_rank + calls * call / 4),
            "four threads read runs at the same time");
-    tap_ok(about(gm_work_seconds(&reads, &single, four, NULL), 1e9 / (single.read_host / 4) + calls * call / 4),
+    tap_ok(about(gm_work_seconds(&reads, &single, four, NULL), 1e9 / read_rate_of_four(&single) + calls * call / 4),
            "and those of other ranks as well");
     gm_work_times times = {0};
     tap_ok(about(gm_work_seconds(&writes, &single, one, &times), 1e9 / single.write_rank + calls * call) &&
@@ -140,7 +155,7 @@ static void test_expectation(void)
     tap_ok(e.working == 2 && e.busiest == 2 && e.rank.read == 3e9 && e.rank.write == 9e9 && e.all.read == 4e9 &&
                e.all.write == 12e9 && e.rank.writes == 9 && e.all.writes == 12 && e.all.reads == 0,
            "the busiest of two ranks, and the bytes of both");
-    double read = 3e9 / fmin(rates.read_rank, rates.read_host / 2),
+    double read = 3e9 / ((rates.read_rank + rates.read_host) / 4),
            write = 9e9 / (rates.write_host / 2) + 9 / (rates.writes_host / 2);
     tap_ok(about(e.times.phases.seconds[GM_PHASE_READ], read) && about(e.times.phases.seconds[GM_PHASE_WRITE], write) &&
                about(e.seconds, read + write + e.times.phases.seconds[GM_PHASE_OPEN]),
