@@ -1,5 +1,5 @@
 # docs/
-dist_man_MANS += docs/gpumem-job.1 docs/gpumem-run.1
+dist_man_MANS += docs/gpumem-job.1 docs/gpumem-run.1 docs/gpumem-scaling.1
 dist_doc_DATA += \
 	docs/accuracy.md \
 	docs/before_after.gnuplot \

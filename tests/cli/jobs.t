@@ -16,7 +16,7 @@ if not os.path.isdir(JOBS): # the tests were taken to another machine
 os.mkdir("bin")
 for name in ("mpirun", "srun"):
     with open(f"bin/{name}", "w") as out:
-        out.write(f'''#!{os.environ.get("PYTHON") or "/usr/bin/env python3"}
+        out.write(f'''#!/usr/bin/env {os.environ.get("PYTHON") or "python3"}
 import json, os, signal, sys, time
 signal.signal(signal.SIGUSR2, lambda *_: os._exit(75))
 with open("called", "w") as out:

@@ -25,7 +25,7 @@ VERSION = re.search(r"AC_INIT\(\[gpumem\], \[(.*?)\]\)", text("configure.ac"))[1
 said = {"--version": gm.run("--version").out.split()[-1] if gm.run("--version").out.split() else "",
         "CITATION.cff": re.search(r"^version: (\S+)$", text("CITATION.cff"), re.M)[1],
         "CHANGELOG.md, its first": re.search(r"^## \[?(\d[\d.]*)", text("CHANGELOG.md"), re.M)[1],
-        **{page: re.search(r'"gpumem (\S+)"', text(page))[1] for page in ("docs/gpumem-run.1", "docs/gpumem-job.1")}}
+        **{page: re.search(r'"gpumem (\S+)"', text(page))[1] for page in ("docs/gpumem-run.1", "docs/gpumem-job.1", "docs/gpumem-scaling.1")}}
 gm.ok(set(said.values()) == {VERSION}, f"version {VERSION} everywhere", said)
 
 # --- CITATION.cff: the keys that the format asks for; keys at the margin, one each ---

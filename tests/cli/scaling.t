@@ -31,7 +31,7 @@ REAL = {name: value for name, value in os.environ.items() if not name.startswith
 os.mkdir("bin")
 for launcher in ("mpirun", "srun"):
     with open(f"bin/{launcher}", "w") as out:
-        out.write(f'''#!{os.environ.get("PYTHON") or "/usr/bin/env python3"}
+        out.write(f'''#!/usr/bin/env {os.environ.get("PYTHON") or "python3"}
 import json, os, re, signal, sys, time
 words, folder = sys.argv[1:], {os.getcwd()!r}
 at = words.index("gpumem-run") if "gpumem-run" in words else [os.path.basename(word) for word in words].index("gpumem-run")
@@ -367,7 +367,10 @@ def refusals():
         refused(2, f"{word}: expected words of a run", f"refused: -- {word}", *QUICK, "--out", "new2", "reduce", "--", word)
     gm.ok(not os.path.exists("new2"), "nothing is made then", os.listdir())
     help_text = scaling("--help")
-    good(help_text, "--help", all(option in help_text.stdout for option in ("--local", "--strong", "--weak", "--ranks", "--nodes", "--repeat", "--table")))
+    listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", help_text.stdout, re.M)
+    with open(f"{gm.SOURCE}/docs/gpumem-scaling.1") as page:
+        explained = re.findall(r"^\.TP\n\.BR?I? .*?(\\-\\-[a-z\\-]+)", page.read(), re.M)
+    good(help_text, "--help and the man page have the same options", len(listed) > 10 and listed == [option.replace("\\", "") for option in explained])
 
 
 def failures():
