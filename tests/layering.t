@@ -193,7 +193,7 @@ none("no macro has more than $limit{macro} lines",
 # Headers of loops (*_loops.h) have no guard, as they are included once for each type.
 none("the guard of a header is its whole path",
     map { my $guard = "GM_" . uc(s{[/.]}{_}gr); $text{$_} =~ /^#ifndef $guard\n#define $guard\n/m ? () : "$_: not $guard" }
-    grep { /\.h$/ && !/_loops\.h$/ } @sources);
+    grep { /\.(h|cuh)$/ && !/_loops\.h$/ } @code);
 none("calls between source files form no circle", circles(@sources));
 
 print "1..$tests\n";

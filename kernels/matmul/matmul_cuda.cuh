@@ -1,6 +1,6 @@
 /* matmul_cuda.cuh - the common parts of the CUDA product kernels: order of tiles, asynchronous copies, fold, launch. */
-#ifndef GM_KERNELS_MATMUL_CUDA_CUH
-#define GM_KERNELS_MATMUL_CUDA_CUH
+#ifndef GM_KERNELS_MATMUL_MATMUL_CUDA_CUH
+#define GM_KERNELS_MATMUL_MATMUL_CUDA_CUH
 
 #include <cuda_runtime.h>
 

@@ -259,7 +259,8 @@ static __global__ void __launch_bounds__(units_shape::THREADS, units_shape::BLOC
         right = (int)threadIdx.x / 32 % units_shape::WARPS * SIDE;
     uint32_t tiles = (uint32_t)(divide_up(call.m, TILE) * divide_up(call.n, TILE));
 
-    bool any = may_be_there(&units); /* as kernels before the one ahead wrote, for which that one has waited */
+    /* The kernel ahead has waited for those that wrote the counts. */
+    bool any = may_be_there(&units);
     wait_for_kernel_ahead();
     if (!any)
         return;

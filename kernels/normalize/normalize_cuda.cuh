@@ -1,7 +1,7 @@
 /* normalize_cuda.cuh - the common parts of the kernels of normalize: the rules of kernels/normalize/normalize.h by
  * type, and the sums of their counts. */
-#ifndef GM_KERNELS_NORMALIZE_CUDA_CUH
-#define GM_KERNELS_NORMALIZE_CUDA_CUH
+#ifndef GM_KERNELS_NORMALIZE_NORMALIZE_CUDA_CUH
+#define GM_KERNELS_NORMALIZE_NORMALIZE_CUDA_CUH
 
 #include "kernels/dispatch.cuh"
 #include "kernels/normalize/normalize.h"

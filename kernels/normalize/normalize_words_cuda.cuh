@@ -1,6 +1,6 @@
 /* normalize_words_cuda.cuh - words of 16 bytes or less for normalize: from and to memory, and to and from numbers. */
-#ifndef GM_KERNELS_NORMALIZE_WORDS_CUDA_CUH
-#define GM_KERNELS_NORMALIZE_WORDS_CUDA_CUH
+#ifndef GM_KERNELS_NORMALIZE_NORMALIZE_WORDS_CUDA_CUH
+#define GM_KERNELS_NORMALIZE_NORMALIZE_WORDS_CUDA_CUH
 
 #include "kernels/normalize/normalize_cuda.cuh"
 

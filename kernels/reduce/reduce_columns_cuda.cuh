@@ -3,8 +3,8 @@
  *
  * COLUMN is what a thread knows of one column's open leaf: raw; LEAVES: 1 where leaves have to be closed where they
  * end, 0 where all is exact and only the end counts; begin(), load(record), take(raw, row), store(want, record). */
-#ifndef GM_KERNELS_REDUCE_COLUMNS_CUDA_CUH
-#define GM_KERNELS_REDUCE_COLUMNS_CUDA_CUH
+#ifndef GM_KERNELS_REDUCE_REDUCE_COLUMNS_CUDA_CUH
+#define GM_KERNELS_REDUCE_REDUCE_COLUMNS_CUDA_CUH
 
 #include "kernels/dispatch.cuh"
 #include "kernels/reduce/calls.h"

@@ -8,8 +8,8 @@
  *
  * Words come through a ring in shared memory, a thread's own in each place, so that registers do not limit how many are
  * under way. */
-#ifndef GM_KERNELS_REDUCE_CUDA_CUH
-#define GM_KERNELS_REDUCE_CUDA_CUH
+#ifndef GM_KERNELS_REDUCE_REDUCE_CUDA_CUH
+#define GM_KERNELS_REDUCE_REDUCE_CUDA_CUH
 
 #include "kernels/dispatch.cuh"
 #include "kernels/reduce/calls.h"

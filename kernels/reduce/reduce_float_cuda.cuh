@@ -1,6 +1,6 @@
 /* reduce_float_cuda.cuh - the properties of the types of floats in a reduction of leaves. */
-#ifndef GM_KERNELS_REDUCE_FLOAT_CUDA_CUH
-#define GM_KERNELS_REDUCE_FLOAT_CUDA_CUH
+#ifndef GM_KERNELS_REDUCE_REDUCE_FLOAT_CUDA_CUH
+#define GM_KERNELS_REDUCE_REDUCE_FLOAT_CUDA_CUH
 
 #include "kernels/reduce/reduce_cuda.cuh"
 

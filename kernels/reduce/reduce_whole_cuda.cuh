@@ -1,8 +1,8 @@
 /* reduce_whole_cuda.cuh - the accumulators of one thread for each width of integers. 8 and 16 bits are added by the dot
  * products of bytes and halves, their extremes are kept by halves; sums of 32-bit words hold as much as one thread, and
  * one leaf, can add (base/statistics.h). */
-#ifndef GM_KERNELS_REDUCE_WHOLE_CUDA_CUH
-#define GM_KERNELS_REDUCE_WHOLE_CUDA_CUH
+#ifndef GM_KERNELS_REDUCE_REDUCE_WHOLE_CUDA_CUH
+#define GM_KERNELS_REDUCE_REDUCE_WHOLE_CUDA_CUH
 
 #include "kernels/reduce/reduce_cuda.cuh"
 

@@ -1,6 +1,6 @@
 /* command.h - for tests: an operation of gpumem-run run inside the test, on the ranks of the test. */
-#ifndef GM_TESTS_COMMAND_H
-#define GM_TESTS_COMMAND_H
+#ifndef GM_TESTS_SRC_COMMAND_H
+#define GM_TESTS_SRC_COMMAND_H
 
 #include "src/operation.h"
 

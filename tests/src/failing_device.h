@@ -1,6 +1,6 @@
 /* failing_device.h - for tests: a device on which something goes wrong, on one rank, at the call of some number. */
-#ifndef GM_TESTS_FAILING_DEVICE_H
-#define GM_TESTS_FAILING_DEVICE_H
+#ifndef GM_TESTS_SRC_FAILING_DEVICE_H
+#define GM_TESTS_SRC_FAILING_DEVICE_H
 
 #include "kernels/matmul/calls.h"
 

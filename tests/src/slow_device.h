@@ -1,7 +1,7 @@
 /* slow_device.h - for tests: the CPU device made asynchronous. Queues are threads with random delays, and device memory
  * does not count as host memory. */
-#ifndef GM_TESTS_SLOW_DEVICE_H
-#define GM_TESTS_SLOW_DEVICE_H
+#ifndef GM_TESTS_SRC_SLOW_DEVICE_H
+#define GM_TESTS_SRC_SLOW_DEVICE_H
 
 #include "kernels/matmul/calls.h"
 

@@ -4,7 +4,6 @@
 #include "base/size.h"
 #include "src/bench/lab/lab.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -147,15 +146,15 @@ static void add_map(walks *w)
     static const gm_walk_type widths[] = {GM_WALK_U8, GM_WALK_U16, GM_WALK_U32, GM_WALK_U64, GM_WALK_U32X4};
     static const char *const panels[] = {"1 byte", "2 bytes", "4 bytes", "8 bytes", "16 bytes"};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        for (int64_t base = 0; base <= 16; base = base ? 2 * base : 1)
-            for (int64_t stride = 1; stride <= 32; stride *= 2) {
+        for (int base = 0; base <= 16; base = base ? 2 * base : 1)
+            for (int stride = 1; stride <= 32; stride *= 2) {
                 char variant[GM_BENCH_TEXT];
-                snprintf(variant, sizeof variant, "from %" PRId64 " by %" PRId64, base, stride);
+                snprintf(variant, sizeof variant, "from %d by %d", base, stride);
                 gm_lab_case *c = add(w, variant, GM_WALK_CONSECUTIVE, widths[i], base, stride);
                 c->panel = panels[i];
-                c->x = (double)stride;
+                c->x = stride;
                 c->x_name = "stride, elements";
-                c->y = (double)base + 1;
+                c->y = base + 1;
                 c->y_name = "first element, counted from 1";
             }
 }

@@ -1,6 +1,6 @@
 /* virtual_make.h - virtual datasets of every kind, made by libhdf5 in the test's folder. */
-#ifndef GM_TESTS_IO_VIRTUAL_MAKE_H
-#define GM_TESTS_IO_VIRTUAL_MAKE_H
+#ifndef GM_TESTS_IO_READ_VIRTUAL_MAKE_H
+#define GM_TESTS_IO_READ_VIRTUAL_MAKE_H
 
 enum { ROWS = 24, COLS = 10 }; /* of a part; columns are 5 x 2 where there are three dimensions */
 

@@ -1,7 +1,7 @@
 /* each.h - common to the tests of outputs: a record to fill in, files written in rectangles and read back, the files in
  * the folder. */
-#ifndef GM_TESTS_IO_OUTPUT_EACH_H
-#define GM_TESTS_IO_OUTPUT_EACH_H
+#ifndef GM_TESTS_IO_WRITE_EACH_H
+#define GM_TESTS_IO_WRITE_EACH_H
 
 #include <dirent.h>
 #include <fcntl.h>

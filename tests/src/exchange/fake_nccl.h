@@ -1,6 +1,6 @@
 /* fake_nccl.h - the faults of tests/src/exchange/fake_nccl.c, and how a test plants one. */
-#ifndef GM_TESTS_EXCHANGE_FAKE_NCCL_H
-#define GM_TESTS_EXCHANGE_FAKE_NCCL_H
+#ifndef GM_TESTS_SRC_EXCHANGE_FAKE_NCCL_H
+#define GM_TESTS_SRC_EXCHANGE_FAKE_NCCL_H
 
 #include <stdint.h>
 

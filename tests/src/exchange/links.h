@@ -1,7 +1,7 @@
 /* links.h - for tests of exchanges: regions of device memory that three ranks send to each other by a path, filled with
  * bytes that depend on their place, and looked at when they have arrived. The device's memory is host memory. */
-#ifndef GM_TESTS_EXCHANGE_LINKS_H
-#define GM_TESTS_EXCHANGE_LINKS_H
+#ifndef GM_TESTS_SRC_EXCHANGE_LINKS_H
+#define GM_TESTS_SRC_EXCHANGE_LINKS_H
 
 #include "src/exchange/path.h"
 

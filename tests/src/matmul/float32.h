@@ -1,6 +1,6 @@
 /* float32.h - a product of float32 for tests of plans. */
-#ifndef GM_TESTS_FLOAT32_H
-#define GM_TESTS_FLOAT32_H
+#ifndef GM_TESTS_SRC_MATMUL_FLOAT32_H
+#define GM_TESTS_SRC_MATMUL_FLOAT32_H
 
 #include "src/matmul/plan.h"
 

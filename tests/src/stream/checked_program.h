@@ -1,7 +1,7 @@
 /* checked_program.h - for tests of the ring: a program of pieces of all kinds on the late device, which checks that
  * every value arrives once, whole and in order. */
-#ifndef GM_TESTS_CHECKED_PROGRAM_H
-#define GM_TESTS_CHECKED_PROGRAM_H
+#ifndef GM_TESTS_SRC_STREAM_CHECKED_PROGRAM_H
+#define GM_TESTS_SRC_STREAM_CHECKED_PROGRAM_H
 
 #include "src/stream/stream.h"
 

@@ -1,7 +1,7 @@
 /* late_device.h - for tests: an asynchronous device. Each queue is a thread, so that work runs later than it is
  * enqueued, as on a GPU; device memory is not host memory. It has the part of the device table that the ring calls. */
-#ifndef GM_TESTS_LATE_DEVICE_H
-#define GM_TESTS_LATE_DEVICE_H
+#ifndef GM_TESTS_SRC_STREAM_LATE_DEVICE_H
+#define GM_TESTS_SRC_STREAM_LATE_DEVICE_H
 
 #include "base/device.h"
 
