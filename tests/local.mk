@@ -207,6 +207,7 @@ dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests
 EXTRA_DIST += \
 	tests/cli/bfloat.py \
 	tests/cli/gm.py \
+	tests/cli/moves.py \
 	tests/cli/oracle.py \
 	tests/cli/plain_statistics.py \
 	tests/gpu/README.md \

@@ -7,39 +7,20 @@ import os
 import re
 
 import gm
+import moves
 from gm import h5py, np
+from moves import TYPES, data, is_sampled, moved, ranks_in_turn, same
 
-TYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
 SHAPES = {1: (1009,), 2: (37, 53), 3: (5, 67, 31), 4: (3, 17, 4, 41)}
-rng = np.random.default_rng(2024)
-ranks_in_turn = itertools.cycle((1, 1, 2, 1, 1, 3, 1, 4))
-
-
-def data(shape, dtype):
-    """Any bits, NaN among the floats."""
-    return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
-
-
-def same(a, b):
-    """Shape, type, order of bytes and bits."""
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def flipped(title, x, operand, axis, options="", ranks=None):
     """One test: the output is NumPy's."""
-    ranks = ranks or next(ranks_in_turn)
-    ran = gm.run(f"flip '{operand}' --axis {axis} -o out.h5:/out --force --no-sync --device {device} {options}", ranks)
-    good = ran.code == 0 and same(gm.read("out.h5", "/out"), np.flip(x, axis))
-    gm.ok(good, f"{device}: {title}, --axis {axis}, {ranks} ranks {options}", ran)
-    return ran
-
-
-cases = itertools.count()
+    return moved(f"{title}, --axis {axis}", np.flip(x, axis), f"flip '{operand}' --axis {axis}", device, options, ranks)
 
 
 def sampled(*case):
-    """As flipped(); on a GPU one case in three, as CUDA takes long to start: tests/kernels/move/flip.c has all kernels."""
-    if device == "cpu" or next(cases) % 3 == 0:
+    if is_sampled(device):
         flipped(*case)
 
 
@@ -164,22 +145,9 @@ def refusals():
 
 
 def too_little():
-    """The number that a refusal names does."""
     x = data((3, 100000), "<f8")
     gm.write("x.h5", x=x)
-    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2), ("--piece 1M --host-memory 900K --depth 3", 2),
-                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
-        ran = gm.run(f"flip x.h5 --axis 0 -o small.h5 --device {device} {options}", ranks)
-        named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
-        numbers = re.findall(r"(\d+) bytes \(", ran.err)
-        if ran.code == 0 and "--device-memory" in options:
-            os.remove("small.h5") # the device addresses host memory
-            continue
-        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"), f"{device}: {options} is too little, {ranks} ranks", ran):
-            caps = options
-            for name, number in zip(named, numbers):
-                caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)
-            flipped("the number that a refusal names", x, "x.h5", 0, caps, ranks)
+    moves.too_little("flip x.h5 --axis 0", device, lambda title, *how: flipped(title, x, "x.h5", 0, *how))
 
 
 def damaged_attributes():
@@ -200,7 +168,7 @@ def damaged_attributes():
     with h5py.File("reference.h5", "w") as file:
         file["x"] = np.arange(10.0)
         file["x"].attrs["reference"] = file["x"].ref
-    ran = gm.run(f"flip reference.h5 --axis 0 -o yes.h5 --device cpu -q")
+    ran = gm.run("flip reference.h5 --axis 0 -o yes.h5 --device cpu -q")
     gm.ok(ran.code == 0 and "warning: reference.h5:/x: 1 attribute could not be copied, the first of them is 'reference'" in ran.err,
           "an attribute that is left out", ran)
 

@@ -7,19 +7,13 @@ import os
 import re
 
 import gm
+import moves
 from gm import h5py, np
+from moves import TYPES, data, is_sampled, moved, ranks_in_turn, rng, same
 
-TYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
 INDEX_TYPES = "u1 u2 u4 u8 i1 i2 i4 i8".split()
-rng = np.random.default_rng(2025)
-ranks_in_turn = itertools.cycle((1, 1, 2, 1, 1, 3, 1, 4))
 SORTED = "--host-memory 400K --device-memory 300K --threads 2" # data of a megabyte do not fit
 options_in_turn = itertools.cycle(("", "--piece 700", SORTED, "--piece 5000 --depth 3", "--threads 1", "--piece 1 --depth 2"))
-
-
-def data(shape, dtype):
-    """Any bits, NaN among the floats."""
-    return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
 
 
 def draw(extent, shape, dtype="<i8"):
@@ -27,27 +21,14 @@ def draw(extent, shape, dtype="<i8"):
     return rng.integers(0, high, shape).astype(dtype)
 
 
-def same(a, b):
-    """Shape, type, order of bytes and bits."""
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
 def gathered(title, want, operand, index, options="", ranks=None, index2=None):
     """One test: the output is NumPy's."""
-    ranks = ranks or next(ranks_in_turn)
     second = f"--index2 '{index2}'" if index2 else ""
-    ran = gm.run(f"gather '{operand}' --index '{index}' {second} -o out.h5:/out --force --no-sync --device {device} {options}", ranks)
-    good = ran.code == 0 and same(gm.read("out.h5", "/out"), want)
-    gm.ok(good, f"{device}: {title}, {ranks} ranks {options}", ran)
-    return ran
-
-
-cases = itertools.count()
+    return moved(title, want, f"gather '{operand}' --index '{index}' {second}", device, options, ranks)
 
 
 def sampled(*case, **more):
-    """As gathered(); on a GPU one case in three, as CUDA takes long to start: tests/kernels/move has all kernels."""
-    if device == "cpu" or next(cases) % 3 == 0:
+    if is_sampled(device):
         gathered(*case, **more)
 
 
@@ -240,22 +221,9 @@ def refusals():
 
 
 def too_little():
-    """The number that a refusal names does."""
     x, index = data((3000, 100), "<f8"), draw(3000, (500,))
     gm.write("x.h5", x=x, i=index)
-    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2), ("--piece 1M --host-memory 900K --depth 3", 2),
-                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
-        ran = gm.run(f"gather x.h5:/x --index x.h5:/i -o small.h5 --device {device} {options}", ranks)
-        named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
-        numbers = re.findall(r"(\d+) bytes \(", ran.err)
-        if ran.code == 0 and "--device-memory" in options:
-            os.remove("small.h5") # the device addresses host memory
-            continue
-        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"), f"{device}: {options} is too little, {ranks} ranks", ran):
-            caps = options
-            for name, number in zip(named, numbers):
-                caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)
-            gathered("the number that a refusal names", x[index], "x.h5:/x", "x.h5:/i", caps, ranks)
+    moves.too_little("gather x.h5:/x --index x.h5:/i", device, lambda title, *how: gathered(title, x[index], "x.h5:/x", "x.h5:/i", *how))
 
 
 for device in gm.devices():

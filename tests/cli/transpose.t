@@ -3,45 +3,26 @@
 import functools
 import itertools
 import json
-import os
 import re
 
 import gm
+import moves
 from gm import h5py, np
+from moves import TYPES, data, is_sampled, moved, ranks_in_turn, same
 
-TYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
 SHAPES = {2: (137, 253), 3: (5, 67, 31), 4: (3, 17, 4, 41), 5: (3, 4, 5, 6, 7)}
-rng = np.random.default_rng(2025)
-ranks_in_turn = itertools.cycle((1, 1, 2, 1, 1, 3, 1, 4))
 pieces_in_turn = itertools.cycle(("", "--piece 700", "--piece 5000 --depth 3", "--threads 1", "--piece 1"))
-
-
-def data(shape, dtype):
-    """Any bits, NaN among the floats."""
-    return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
-
-
-def same(a, b):
-    """Shape, type, order of bytes and bits."""
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def swapped(title, x, operand, axes, options="", ranks=None):
     """One test: the output is NumPy's. axes None: the default."""
-    ranks = ranks or next(ranks_in_turn)
     word = "" if axes is None else f"--axes={axes[0]},{axes[1]}"
-    ran = gm.run(f"transpose '{operand}' {word} -o out.h5:/out --force --no-sync --device {device} {options}", ranks)
-    good = ran.code == 0 and same(gm.read("out.h5", "/out"), np.swapaxes(x, *(axes or (-2, -1))))
-    gm.ok(good, f"{device}: {title}, {x.shape} {word or 'the last two axes'}, {ranks} ranks {options}", ran)
-    return ran
-
-
-cases = itertools.count()
+    return moved(f"{title}, {x.shape} {word or 'the last two axes'}", np.swapaxes(x, *(axes or (-2, -1))), f"transpose '{operand}' {word}", device, options,
+                 ranks)
 
 
 def sampled(*case):
-    """As swapped(); on a GPU one case in three, as CUDA takes long to start: tests/kernels/move/transpose.c has all kernels."""
-    if device == "cpu" or next(cases) % 3 == 0:
+    if is_sampled(device):
         swapped(*case)
 
 
@@ -193,22 +174,9 @@ def refusals():
 
 
 def too_little():
-    """The number that a refusal names does."""
     x = data((300, 1000), "<f8")
     gm.write("x.h5", x=x)
-    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2), ("--piece 1M --host-memory 900K --depth 3", 2),
-                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
-        ran = gm.run(f"transpose x.h5 -o small.h5 --device {device} {options}", ranks)
-        named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
-        numbers = re.findall(r"(\d+) bytes \(", ran.err)
-        if ran.code == 0 and "--device-memory" in options:
-            os.remove("small.h5") # the device addresses host memory
-            continue
-        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"), f"{device}: {options} is too little, {ranks} ranks", ran):
-            caps = options
-            for name, number in zip(named, numbers):
-                caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)
-            swapped("the number that a refusal names", x, "x.h5", (0, 1), caps, ranks)
+    moves.too_little("transpose x.h5", device, lambda title, *how: swapped(title, x, "x.h5", (0, 1), *how))
 
 
 def damaged():
