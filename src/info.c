@@ -180,9 +180,7 @@ typedef struct list {
 
 static int list_entry(void *context, const gm_listing *entry)
 {
-    char shape[GM_SHAPE_TEXT];
-    const char *const words[COLUMNS] = {entry->name, entry->type, gm_shape_format(entry->rank, entry->dims, shape),
-                                        entry->storage};
+    const char *const words[COLUMNS] = {entry->name, entry->type, entry->shape, entry->storage};
     list *l = context;
     for (int i = 0; i < COLUMNS; i++) {
         char *text = gm_escape_line_copy(words[i]);

@@ -15,14 +15,13 @@ int gm_name_split(const char *text, char *file, char *dataset, char *selection);
  * only numeric dataset; otherwise the message lists the file's datasets. */
 int gm_describe(const char *text, const char *preferred, gm_dataset *record);
 
-/* One line for each dataset of a file, in the order of names: calls visit for each; `type` and `storage` are words for
- * a person. For a dataset that cannot be described they say why. A status other than GM_OK from visit ends the walk and
- * is returned. */
+/* One line for each dataset of a file, in the order of names: calls visit for each, with words for a person. One that
+ * cannot be read, or whose object is missing or damaged, has the type "unreadable", and `storage` says why. A status
+ * other than GM_OK from visit ends the walk and is returned. */
 typedef struct gm_listing {
     const char *name;
-    const char *type; /* "float32 big-endian", "string", ... */
-    int rank;
-    const int64_t *dims;
+    const char *type;    /* "float32 big-endian", "string", ... */
+    const char *shape;   /* "3x4", "scalar"; "null": no elements; "-": unreadable */
     const char *storage; /* "contiguous", "chunked 1x22x26, deflate 4, shuffle", ... */
     int numeric;         /* of a type of dtypes.def */
 } gm_listing;

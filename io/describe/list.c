@@ -10,62 +10,74 @@
 #include "io/type.h"
 #include "io/worker.h"
 
-/* An entry's words and numbers, as far as they can be found out. */
+/* The words of an entry, as far as they can be found out. */
 typedef struct words {
-    char type[GM_H5_TEXT], storage[GM_H5_TEXT];
-    int64_t dims[H5S_MAX_RANK];
+    char type[GM_H5_TEXT], shape[GM_SHAPE_TEXT], storage[GM_H5_TEXT];
 } words;
 
-static void fill_shape(hid_t set, gm_listing *entry, words *room)
+static int fill_shape(hid_t set, gm_listing *entry, words *room)
 {
-    hsize_t dims[H5S_MAX_RANK];
+    hsize_t theirs[H5S_MAX_RANK];
+    int64_t dims[H5S_MAX_RANK];
     hid_t space = H5Dget_space(set);
-    int rank = space >= 0 ? H5Sget_simple_extent_dims(space, dims, NULL) : 0;
-    if (space >= 0 && H5Sget_simple_extent_type(space) == H5S_NULL) {
+    int rank = space >= 0 ? H5Sget_simple_extent_dims(space, theirs, NULL) : -1;
+    for (int d = 0; d < rank; d++)
+        dims[d] = (int64_t)theirs[d];
+    if (rank >= 0)
+        gm_shape_format(rank, dims, room->shape);
+    if (rank == 0 && H5Sget_simple_extent_type(space) == H5S_NULL) {
+        strcpy(room->shape, "null");
         strcpy(room->storage, "no elements (null dataspace)");
         entry->numeric = 0;
     }
-    for (int d = 0; d < rank; d++)
-        room->dims[d] = (int64_t)dims[d];
-    entry->rank = rank > 0 ? rank : 0;
     gm_h5_close(space);
+    return rank >= 0;
+}
+
+/* Returns 0 where libhdf5 fails: the reason is that of its last call. */
+static int fill_words(hid_t set, gm_listing *entry, words *room)
+{
+    int exact, swap;
+    gm_dtype dtype;
+    hid_t type = set >= 0 ? H5Dget_type(set) : H5I_INVALID_HID;
+    if (type < 0)
+        return 0;
+    gm_type_format(type, room->type);
+    entry->numeric = gm_type_find(type, &dtype, &exact, &swap);
+    gm_h5_close(type);
+    gm_storage_format(set, room->storage);
+    return fill_shape(set, entry, room);
 }
 
 static void fill_entry(hid_t file, const char *name, gm_listing *entry, words *room)
 {
-    hid_t set = H5Dopen2(file, name, H5P_DEFAULT), type = set >= 0 ? H5Dget_type(set) : H5I_INVALID_HID;
-    int exact, swap;
-    gm_dtype dtype;
-    *entry = (gm_listing){.name = name, .type = room->type, .dims = room->dims, .storage = room->storage};
-    strcpy(room->type, "cannot be read");
-    if (type >= 0) {
-        gm_type_format(type, room->type);
-        entry->numeric = gm_type_find(type, &dtype, &exact, &swap);
-        gm_storage_format(set, room->storage);
-        fill_shape(set, entry, room);
-    } else {
+    hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
+    *entry = (gm_listing){.name = name, .type = room->type, .shape = room->shape, .storage = room->storage};
+    if (!fill_words(set, entry, room)) {
         gm_h5_error(room->storage);
+        strcpy(room->type, "unreadable");
+        strcpy(room->shape, "-");
+        entry->numeric = 0;
     }
-    gm_h5_close(type);
     gm_h5_close(set);
 }
 
-/* An entry as the worker replies it: this, then its name, type and storage, each with its final NUL. */
-typedef struct line {
-    int rank, numeric;
-    int64_t dims[H5S_MAX_RANK];
-} line;
-
+/* An entry as the worker replies it: is it numeric?, then its words, each with its final NUL. */
 static int reply_entry(const gm_listing *entry, gm_reply *reply)
 {
-    line it = {.rank = entry->rank, .numeric = entry->numeric};
-    memcpy(it.dims, entry->dims, (size_t)entry->rank * sizeof *it.dims);
-    int status = gm_reply_add(reply, &it, sizeof it);
-    if (!status)
-        status = gm_reply_add(reply, entry->name, strlen(entry->name) + 1);
-    if (!status)
-        status = gm_reply_add(reply, entry->type, strlen(entry->type) + 1);
-    return status ? status : gm_reply_add(reply, entry->storage, strlen(entry->storage) + 1);
+    const char *const words[] = {entry->name, entry->type, entry->shape, entry->storage};
+    int status = gm_reply_add(reply, &entry->numeric, sizeof entry->numeric);
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && !status; i++)
+        status = gm_reply_add(reply, words[i], strlen(words[i]) + 1);
+    return status;
+}
+
+/* Goes beyond the next word of a reply, and returns it. */
+static const char *take_word(const char **at)
+{
+    const char *word = *at;
+    *at += strlen(word) + 1;
+    return word;
 }
 
 /* Runs in the worker; the argument is the name of the file. */
@@ -101,13 +113,12 @@ int gm_list(const char *path, gm_listing_visit *visit, void *context)
     const char *at = found, *end = at ? at + bytes : at;
     while (at < end && !status) {
         gm_listing entry;
-        line it;
-        memcpy(&it, at, sizeof it);
-        entry = (gm_listing){.rank = it.rank, .dims = it.dims, .numeric = it.numeric};
-        entry.name = at + sizeof it;
-        entry.type = entry.name + strlen(entry.name) + 1;
-        entry.storage = entry.type + strlen(entry.type) + 1;
-        at = entry.storage + strlen(entry.storage) + 1;
+        memcpy(&entry.numeric, at, sizeof entry.numeric);
+        at += sizeof entry.numeric;
+        entry.name = take_word(&at);
+        entry.type = take_word(&at);
+        entry.shape = take_word(&at);
+        entry.storage = take_word(&at);
         status = visit(context, &entry);
     }
     free(found);

@@ -44,6 +44,31 @@ for ranks in (1, 2):
 
 with open("bad.h5", "w") as file:
     file.write("no HDF5")
+# Entries that cannot be read, and some without elements, beside others; g is a group with several links, in a circle.
+with h5py.File("sound.h5", "w") as file:
+    file["a"] = np.zeros((3, 4), "f4")
+    file["b"] = np.arange(20, dtype="i4").reshape(4, 5)
+    file["g/z"] = np.int8(3)
+    file["g/again"] = file["h"] = file["g"]
+    file["null"] = h5py.Empty("f8")
+    file["gone"] = h5py.SoftLink("/nowhere")
+    at = h5py.h5o.get_info(file["b"].id).addr
+with open("sound.h5", "rb") as file:
+    sound = file.read()
+datatype, space = sound.index(b"\x03\0\x10\0\x01", at) + 8, sound.index(b"\x01\0\x28\0", at) + 8 # bytes of two messages of the header
+for title, place, value, reason in (("a class of types that there is not", datatype, 0x1f, "unknown datatype"),
+                                    ("a version of types that there is not", datatype, 0xf0, "bad version number for datatype"),
+                                    ("a damaged header", at, 0xff, "bad object header version"), ("a damaged dataspace", space, 9, r"\S")):
+    with open("unreadable.h5", "wb") as file:
+        file.write(sound[:place] + bytes([value]) + sound[place + 1:])
+    for ranks in (1, 2):
+        ran = gm.run("info unreadable.h5", ranks)
+        lines = {line.split()[0]: line for line in ran.out.splitlines()}
+        gm.ok(ran.code == 0 and list(lines) == ["/a", "/b", "/g/z", "/gone", "/null"] and re.search(rf"^/b +unreadable +- +.*{reason}", lines["/b"])
+              and re.search(r"float32 +3x4 +contiguous", lines["/a"]) and re.search(r"int8 +scalar +contiguous", lines["/g/z"])
+              and re.search(r"unreadable +- +component not found", lines["/gone"]) and re.search(r"float64 +null +no elements", lines["/null"]),
+              f"{title}, {ranks} ranks: unreadable, why, and the others", ran)
+
 for name in ("bad.h5", "nofile.h5"):
     for ranks in (1, 2):
         ran = gm.run(f"info {name}", ranks)
