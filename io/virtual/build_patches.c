@@ -1,4 +1,6 @@
 /* build_patches.c - the mappings of a virtual dataset as patches. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +9,12 @@
 #include "base/stop.h"
 #include "io/virtual/build.h"
 
-enum { SLABS = 4 };
+enum { SLABS = 2 };
 
 /* One side of a mapping: selections whose elements follow each other. */
 typedef struct pieces {
     int64_t count, elements;
-    gm_slab slab[SLABS];          /* regular: one; more where an unlimited one ends inside a block, and for a part */
+    gm_slab slab[SLABS];          /* regular: one; two where an unlimited one ends inside a block */
     const gm_selection_words *at; /* of runs; NULL: regular */
 } pieces;
 
@@ -122,31 +124,38 @@ static void find_limited(const mapped *m, const gm_source *source, const gm_sele
         p->slab[0] = s->slab;
 }
 
-/* The first n elements of a source, as rows, and what is left of the next one. Returns 0 for too many pieces. */
-static int find_first(const gm_sources_build *build, const gm_source *source, int64_t n, pieces *p)
+/* The extents of a selection. Returns how many they are; -1: it is irregular. */
+static int extents_of(const pieces *p, int64_t *extent)
 {
+    const gm_slab *s = &p->slab[0];
+    if (p->at || p->count != 1)
+        return -1;
+    for (int d = 0; d < s->rank; d++)
+        extent[d] = s->count[d] * s->block[d];
+    return s->rank;
+}
+
+/* The part that is mapped of a source that was mapped as a whole and has grown since: where that was its outermost
+ * dimension, its first elements. Where another dimension has grown, an H5Dread of a hyperslab takes the first ones in C
+ * order, which are others, and an H5Dread of all fails: then nothing is changed. */
+static void find_grown(const gm_sources_build *build, const gm_source *source, const pieces *to, pieces *from)
+{
+    int64_t extent[GM_RANK_MAX], inner = 1;
     const int64_t *dims = dims_of(build, source);
-    int64_t inner = 1, first = 0;
-    for (int d = 0; d < source->rank; d++)
-        inner *= dims[d];
-    p->count = 0;
-    for (int d = 0; d < source->rank && n > 0; d++) {
-        gm_slab *s = &p->slab[p->count];
-        inner /= dims[d];
-        if (n / inner == 0)
+    int left = extents_of(to, extent), outermost = 0;
+    while (dims[outermost] == 1) /* it has several elements */
+        outermost++;
+    for (int d = source->rank - 1; d > outermost; d--) {
+        if (dims[d] == 1)
             continue;
-        if (p->count++ == SLABS)
-            return 0;
-        whole_slab(build, source, s);
-        for (int outer = 0; outer < d; outer++)
-            s->block[outer] = 1;
-        s->block[d] = n / inner;
-        for (int64_t left = first, outer = source->rank - 1; outer >= 0; left /= dims[outer], outer--)
-            s->start[outer] = outer <= d ? left % dims[outer] : 0;
-        first += n / inner * inner;
-        n %= inner;
+        while (left > 0 && extent[left - 1] == 1)
+            left--;
+        if (left <= 0 || extent[--left] != dims[d])
+            return;
+        inner *= dims[d];
     }
-    return 1;
+    from->slab[0].block[outermost] = to->elements / inner;
+    from->elements = to->elements;
 }
 
 static int count_elements(pieces *p)
@@ -157,17 +166,49 @@ static int count_elements(pieces *p)
     return p->elements == INT64_MAX;
 }
 
-/* Does a selection end inside a dataset? */
-static int is_inside(const pieces *p, const int64_t *dims)
+/* Does a selection end inside a dataset? ends: the extents that it needs. */
+static int is_inside(const pieces *p, int rank, const int64_t *dims, int64_t *ends)
 {
     gm_slab s;
+    int inside = 1;
+    memset(ends, 0, (size_t)rank * sizeof *ends);
     for (int64_t i = 0; i < p->count; i++) {
         get_piece(p, i, &s);
-        for (int d = 0; d < s.rank; d++)
-            if (gm_slab_last(&s, d) >= dims[d])
-                return 0;
+        for (int d = 0; d < rank; d++) {
+            ends[d] = gm_max(ends[d], gm_add_sat(gm_slab_last(&s, d), 1));
+            inside = inside && ends[d] <= dims[d];
+        }
     }
-    return 1;
+    return inside;
+}
+
+/* "4x6", or "24 elements" where a selection is irregular. */
+static char *format_selection(const pieces *p, char *text)
+{
+    int64_t extent[GM_RANK_MAX];
+    int rank = extents_of(p, extent);
+    if (rank >= 0)
+        return gm_shape_format(rank, extent, text);
+    snprintf(text, GM_SHAPE_TEXT, "%" PRId64 " elements", p->elements);
+    return text;
+}
+
+static int fail_elements(const mapped *m, const gm_source *from)
+{
+    char why[4 * GM_SHAPE_TEXT], shape[GM_SHAPE_TEXT], some[GM_SHAPE_TEXT] = "all", to[GM_SHAPE_TEXT];
+    if (m->map->from.kind != GM_SELECTION_ALL)
+        format_selection(&m->from, some);
+    snprintf(why, sizeof why, "has the shape %s, and %s of it is mapped to %s: expected as many elements",
+             gm_shape_format(from->rank, dims_of(m->build, from), shape), some, format_selection(&m->to, to));
+    return fail_part(m, why);
+}
+
+static int fail_short(const mapped *m, const gm_source *from, const int64_t *ends)
+{
+    char why[3 * GM_SHAPE_TEXT], shape[GM_SHAPE_TEXT], wanted[GM_SHAPE_TEXT];
+    snprintf(why, sizeof why, "has the shape %s, smaller than the selection of it, which needs %s",
+             gm_shape_format(from->rank, dims_of(m->build, from), shape), gm_shape_format(from->rank, ends, wanted));
+    return fail_part(m, why);
 }
 
 /* Finds both sides, and checks that they fit each other and the source. */
@@ -175,6 +216,7 @@ static int find_sides(mapped *m)
 {
     const gm_source *to = gm_build_source(m->build, m->to_source), *from = gm_build_source(m->build, m->from_source);
     const gm_selection_words *t = &m->map->to, *f = &m->map->from;
+    int64_t ends[GM_RANK_MAX];
     int status = GM_OK;
     m->to.count = m->from.count = 0;
     m->to.at = m->from.at = NULL;
@@ -193,18 +235,13 @@ static int find_sides(mapped *m)
         return status;
     if (count_elements(&m->to) || count_elements(&m->from))
         return fail_part(m, "is mapped by a selection of more than 2^63 elements");
-    if (m->from.elements == 0 && m->to.elements == 0)
+    if (m->to.elements == 0)
         return GM_OK;
-    if (f->kind == GM_SELECTION_ALL && m->from.elements > m->to.elements) { /* the source has become larger */
-        if (!find_first(m->build, from, m->to.elements, &m->from))
-            return fail_part(m, "is larger than the selection that it is mapped to");
-        m->from.elements = m->to.elements;
-    }
-    if (!is_inside(&m->from, dims_of(m->build, from)) || m->from.elements < m->to.elements)
-        return fail_part(m, "is smaller than the selection of it");
+    if (f->kind == GM_SELECTION_ALL && m->from.elements > m->to.elements)
+        find_grown(m->build, from, &m->to, &m->from);
     if (m->from.elements != m->to.elements)
-        return fail_part(m, "is larger than the selection that it is mapped to");
-    return GM_OK;
+        return fail_elements(m, from);
+    return is_inside(&m->from, from->rank, dims_of(m->build, from), ends) ? GM_OK : fail_short(m, from, ends);
 }
 
 /* --- Patches --- */

@@ -136,6 +136,51 @@ def shapes():
     refuses("a virtual dataset of itself", "flip shapes.h5:/loop --axis 0 -o refused.h5", "nested more than 8 deep")
 
 
+def mapped(name, to, shape, selection=None, to_selection=None):
+    """NAME.h5:/d of the shape `to`, mapped from all of source.h5:/d, whose shape is `shape`, or from a box of it."""
+    space, source = h5py.h5s.create_simple(to), h5py.h5s.create_simple(shape)
+    if selection:
+        source.select_hyperslab((0,) * len(selection), (1,) * len(selection), block=selection)
+    if to_selection:
+        space.select_hyperslab((1,) + (0,) * (len(to) - 1), (1,) * len(to), block=to_selection)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_virtual(space, b"source.h5", b"d", source)
+    with h5py.File(f"{name}.h5", "w") as file:
+        h5py.h5d.create(file.id, b"d", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple(to), plist)
+
+
+def replaced_sources():
+    """Sources of other shapes than they had when they were mapped. `box`: mapped by a selection, not as a whole; None: refused."""
+    def case(to, shape, why=None, box=None, to_selection=None):
+        mapped("stale", to, to_selection or to, box, to_selection)
+        x = np.arange(1, 1 + np.prod(shape), dtype="i4").reshape(shape)
+        gm.write("source.h5", d=x)
+        was, now = ("x".join(map(str, one)) for one in (to_selection or to, shape))
+        title = f"a source of {was}, mapped {'by a selection' if box else 'as a whole'}, is {now}"
+        if why:
+            return refuses(f"{title}: refused", "flip stale.h5:/d --axis 0 -o refused.h5", why.format(part=r"stale\.h5:/d: its part \S*source\.h5:d", was=was, now=now))
+        with h5py.File("stale.h5") as file:
+            want = file["d"][:] # by a hyperslab: H5Dread of all fails where the source has grown
+        own = x[tuple(slice(n) for n in to)] if x.ndim == len(to) and x.shape[1:] == to[1:] or box else want
+        gm.ok(to_selection or np.array_equal(want, own), f"{title}: h5py has its first rows", want)
+        flips(f"{title}: as h5py reads it", want, "stale.h5:/d")
+
+    other = "{part} has the shape {now}, and all of it is mapped to {was}: expected as many elements"
+    short = "{part} has the shape {now}, smaller than the selection of it, which needs {was}"
+    for to, shape in (((4, 6), (6, 6)), ((4,), (7,)), ((2, 3, 4), (5, 3, 4)), ((4, 6), (1, 5, 6)), ((4, 6), (5, 1, 6, 1)), ((1, 1, 6), (3, 6)),
+                      ((4, 6), (6, 4)), ((4, 6), (24,)), ((4, 6), (2, 2, 6))):
+        case(to, shape)
+    case((4, 6), (3, 6), to_selection=(2, 6))
+    for to, shape in (((4, 6), (4, 10)), ((4, 6), (6, 10)), ((2, 3, 4), (2, 3, 6)), ((2, 3, 4), (2, 5, 4)), ((4, 6), (2, 14)), ((4, 6), (8, 4)),
+                      ((4, 6), (2, 3, 6)), ((4, 6), (4, 4)), ((4, 6), (3, 6)), ((4, 6), (20,)), ((4,), (3,)), ((2, 3, 4), (2, 3, 3))):
+        case(to, shape, other)
+    case((4, 6), (2, 8), other, to_selection=(2, 6))
+    for to, shape in (((4, 6), (4, 10)), ((4, 6), (6, 6)), ((4, 6), (6, 10)), ((2, 3, 4), (2, 5, 6))):
+        case(to, shape, box=to)
+    for to, shape in (((4, 6), (4, 5)), ((4, 6), (3, 9)), ((4, 6), (6, 4)), ((4,), (3,))):
+        case(to, shape, short, box=to)
+
+
 def orders():
     """An output has the order of bytes of the dataset that was named, whatever that of its sources is."""
     x = np.arange(1, 121, dtype="i4").reshape(12, 10)
@@ -307,6 +352,7 @@ few_files()
 own_parts()
 prefix()
 shapes()
+replaced_sources()
 orders()
 levels()
 many_mappings()

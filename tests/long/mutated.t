@@ -241,7 +241,7 @@ def fault_of(line, path, dataset, h5):
     if 0 in shape:
         return None
     got = [one.read(path, dataset, kind, shape) for one in h5]
-    grown = "different number of elements" in got[0] # a source of a virtual dataset: its first ones are read
+    grown = "different number of elements" in got[0] # a source of a virtual dataset, in one dimension
     return None if got[0] == crc or got[0] != got[1] or "hangs" in got or grown else f"h5py: {got[0]}"
 
 
