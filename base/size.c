@@ -63,7 +63,7 @@ int gm_size_parse(const char *text, int64_t *bytes)
     if (end == text || shift < 0 || !isfinite(value))
         return 1;
     value = floor(ldexp(value, shift));
-    if (value > 0x1p62)
+    if (value > GM_SIZE_MOST)
         return 1;
     *bytes = (int64_t)value;
     return 0;
@@ -97,17 +97,30 @@ char *gm_si_format(double value, char *text)
     return text;
 }
 
+/* The integer before the character `end`: returns what follows that, and NULL when there is no such integer. */
+static const char *take_integer(const char *text, char end, int64_t low, int64_t high, int64_t *value)
+{
+    char *rest;
+    if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+')
+        return NULL;
+    errno = 0;
+    long long v = strtoll(text, &rest, 10);
+    if (errno || rest == text || *rest != end || v < low || v > high)
+        return NULL;
+    *value = v;
+    return rest + 1;
+}
+
 int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value)
 {
-    char *end;
-    if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+')
-        return 1;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (errno || end == text || *end || v < low || v > high)
-        return 1;
-    *value = v;
-    return 0;
+    return !take_integer(text, '\0', low, high, value);
+}
+
+int gm_integers_parse(const char *text, char separator, int count, int64_t *values)
+{
+    for (int i = 0; i < count && text; i++)
+        text = take_integer(text, i + 1 < count ? separator : '\0', 1, INT64_MAX, &values[i]);
+    return !text;
 }
 
 int gm_real_parse(const char *text, double *value)

@@ -37,7 +37,9 @@ static inline int64_t gm_round_up(int64_t a, int64_t b)
 }
 
 /* "512M", "1.5G", "4GiB", "100000": bytes (K, M, G, T are powers of 1024, with or without "iB" or "B").
- * Return 0, or 1 when text is not a size or exceeds 2^62. */
+ * Return 0, or 1 when text is not a size or exceeds the largest one. */
+#define GM_SIZE_MOST 0x1p62
+#define GM_SIZE_MOST_TEXT "4194304T"
 int gm_size_parse(const char *text, int64_t *bytes);
 
 enum { GM_SIZE_TEXT = 32 };
@@ -50,6 +52,11 @@ char *gm_si_format(double value, char *text);
 
 /* "1024" -> value, the whole text, in [low, high]. Return 0, or 1 when it is no such integer. */
 int gm_integer_parse(const char *text, int64_t low, int64_t high, int64_t *value);
+
+/* "4x6x2" -> values, the whole text: count integers in [1, INT64_MAX], with a separator between them. Return 0, or 1
+ * when it is no such list. */
+int gm_integers_parse(const char *text, char separator, int count, int64_t *values);
+
 /* A finite number, the whole text; not one that is 0 in float64 alone. Return 0, or 1 when it is no such number. */
 int gm_real_parse(const char *text, double *value);
 

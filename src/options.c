@@ -85,7 +85,8 @@ static int is_choice(const char *words, const char *value)
 /* Digits of a number that no 64-bit integer holds need another word than those that are no number. */
 static const char *expect_integer(const char *value, const char *usual)
 {
-    int is_large = value[strspn(value, "0123456789")] == '\0' && strlen(value) >= strlen("9223372036854775807");
+    const char *digits = value + (*value == '+');
+    int is_large = digits[strspn(digits, "0123456789")] == '\0' && strlen(digits) >= strlen("9223372036854775807");
     return is_large ? "an integer of at most 9223372036854775807" : usual;
 }
 
@@ -120,11 +121,11 @@ static int store(const option_row *row, const char *value, gm_options *options)
         break;
     case SIZE:
         bad = gm_size_parse(value, field) || *(int64_t *)field == 0;
-        expected = "a size such as 512M, 1.5G or 4GiB";
+        expected = "a size such as 512M, 1.5G or 4GiB, of at most " GM_SIZE_MOST_TEXT;
         break;
     case SIZE_OR_0:
         bad = gm_size_parse(value, field);
-        expected = "a size such as 512K or 4MiB, or 0";
+        expected = "a size such as 512K or 4MiB, of at most " GM_SIZE_MOST_TEXT ", or 0";
         break;
     case REAL:
         bad = gm_real_parse(value, field);

@@ -11,6 +11,7 @@
 #include "io/describe/describe.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -60,16 +61,11 @@ int gm_result_name(const gm_job *job, const char *fallback, char *file, char *da
 
 static int read_chunk(const char *text, gm_output_dataset *d)
 {
-    const char *at = text;
-    for (int i = 0; i < d->rank; i++) {
-        char *end;
-        long long value = strtoll(at, &end, 10);
-        int wants_more = i + 1 < d->rank;
-        if (end == at || value < 1 || *end != (wants_more ? ',' : '\0'))
-            return gm_fail(GM_EUSAGE, "--chunk '%s': expected %d positive integers separated by commas", text, d->rank);
-        d->chunk[i] = gm_min(value, gm_max(d->dims[i], 1));
-        at = end + 1;
-    }
+    if (gm_integers_parse(text, ',', d->rank, d->chunk))
+        return gm_fail(GM_EUSAGE, "--chunk '%s': expected %d integers from 1 to %" PRId64 " separated by commas", text,
+                       d->rank, INT64_MAX);
+    for (int i = 0; i < d->rank; i++)
+        d->chunk[i] = gm_min(d->chunk[i], gm_max(d->dims[i], 1));
     return GM_OK;
 }
 

@@ -10,10 +10,13 @@ static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int 
     *count = 0;
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char word[32];
-        snprintf(word, sizeof word, "%.*s", (int)gm_min((int64_t)strcspn(at, ","), sizeof word - 1), at);
-        if (*count == GM_BENCH_SIZES || gm_size_parse(word, &sizes[*count]) || sizes[*count] < unit)
+        int length = (int)gm_min((int64_t)strcspn(at, ","), sizeof word);
+        snprintf(word, sizeof word, "%.*s", length, at);
+        if (length == sizeof word || *count == GM_BENCH_SIZES || gm_size_parse(word, &sizes[*count]) ||
+            sizes[*count] < unit)
             return gm_fail(GM_EUSAGE,
-                           "--shapes '%s': bench %s expected up to %d sizes of at least %lld bytes, such as 64M,1G",
+                           "--shapes '%s': bench %s expected up to %d sizes of %lld bytes to " GM_SIZE_MOST_TEXT
+                           ", such as 64M,1G",
                            text, bench->test, GM_BENCH_SIZES, (long long)unit);
         sizes[*count] = sizes[*count] / unit * unit;
         ++*count;

@@ -9,22 +9,16 @@
 #include "src/matmul/op.h"
 #include "src/operation.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 
 /* "RxCxK" */
 static int read_grid(const char *text, int64_t *grid)
 {
-    long long r, c, k;
-    int end = 0;
-    if (!text)
+    if (!text || !gm_integers_parse(text, 'x', 3, grid))
         return GM_OK;
-    if (sscanf(text, "%lldx%lldx%lld%n", &r, &c, &k, &end) != 3 || text[end] || r < 1 || c < 1 || k < 1)
-        return gm_fail(GM_EUSAGE, "--grid '%s': expected RxCxK, three positive integers", text);
-    grid[0] = r;
-    grid[1] = c;
-    grid[2] = k;
-    return GM_OK;
+    return gm_fail(GM_EUSAGE, "--grid '%s': expected RxCxK, three integers from 1 to %" PRId64, text, INT64_MAX);
 }
 
 static gm_panels panels_of(const char *text)

@@ -73,7 +73,8 @@ static int read_gpu(const char *text, int64_t *value)
     return 1;
 }
 
-static const char count_text[] = "an integer from 1 to 16384", size_text[] = "a size such as 512M, 1.5G or 4GiB";
+static const char count_text[] = "an integer from 1 to 16384",
+                  size_text[] = "a size such as 512M, 1.5G or 4GiB, of at most " GM_SIZE_MOST_TEXT;
 
 static const struct {
     const char *name;
@@ -126,7 +127,7 @@ int gm_model_parse(const char *text, gm_model *model)
     for (const char *at = text; at && !status; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         int length = (int)strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", length, at);
-        status = read_word(word, model, given);
+        status = length < TEXT ? read_word(word, model, given) : fail_key(word);
     }
     if (!status && model->nodes * model->gpus > GM_MODEL_RANKS)
         status = gm_fail(GM_EUSAGE, "--model: %lld nodes of %lld GPUs are %lld ranks, expected at most %d",

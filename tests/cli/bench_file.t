@@ -108,6 +108,7 @@ for arguments, code, pattern in (
         ("bench file two.h5", 3, "/A"), ("bench file plain.h5 -o none/x", 4, "none/x"),
         ("bench file plain.h5 -o plain.h5", 4, "expected a folder"),
         ("bench file plain.h5 --shapes 0", 2, "--shapes '0'"), ("bench file plain.h5 --shapes x", 2, "--shapes 'x'"),
+        ("bench file plain.h5 --shapes 9223372036854775807", 2, "at most 4194304T"),
         ("bench copy -o x", 2, "--output 'x'"), ("bench file plain.h5 -o /proc/x", 4, "/proc/x"),
         ("bench file plain.h5 --host-memory 100K", 5, "memory")):
     ran = gm.run(f"{arguments} --device cpu")

@@ -133,7 +133,10 @@ static int find_sizes_all(gm_file_test *test)
     test->limit_s = repetition_s;
     test->write_bytes = gm_min(write_usual, available);
     if (o->shapes && (gm_size_parse(o->shapes, &test->write_bytes) || test->write_bytes < 1))
-        return gm_fail(GM_EUSAGE, "--shapes '%s': bench file expected a size to write, such as 256M", o->shapes);
+        return gm_fail(
+            GM_EUSAGE,
+            "--shapes '%s': bench file expected a size to write, such as 256M, of at most " GM_SIZE_MOST_TEXT,
+            o->shapes);
     test->read_bytes = gm_min(gm_mul_sat(gm_dataset_elements(&test->dataset), size), read_most);
     test->read_bytes = gm_min(test->read_bytes, available);
     for (test->counts = 0; test->counts < GM_FILE_TEST_COUNTS - 1 && 1 << test->counts < threads; test->counts++)

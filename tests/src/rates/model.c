@@ -78,6 +78,7 @@ static void test_bad(void)
         {"net=1G,gpus=2,net=2G", "net is given twice"},
         {"net=0", "a size such as"},
         {"net=fast", "a size such as"},
+        {"net=9223372036854775807", "of at most 4194304T"},
         {"storage=-1G", "a size such as"},
         {"storage=100G/s", "a size such as"},
         {"memory=", "a size such as"},
@@ -98,6 +99,10 @@ static void test_bad(void)
     memset(text, 'n', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     tap_ok(gm_model_parse(text, &model) == GM_EUSAGE, "a word of 4095 letters");
+    memset(text, '0', sizeof text - 1);
+    memcpy(text, "net=1.", strlen("net=1."));
+    text[sizeof text - 2] = 'G';
+    tap_ok(gm_model_parse(text, &model) == GM_EUSAGE, "a number of 4090 digits, whose unit is not cut off");
     gm_error_clear();
 }
 
