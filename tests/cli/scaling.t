@@ -360,6 +360,10 @@ def refusals():
                             ("3 ranks: expected at most 2", "--hosts", "a,b", "--per-node", "2", "--ranks", "3", "reduce"),
                             ("expected --local, --hosts, or a job of Slurm", "reduce"), ("--nodes: --local has one", "--local", "--nodes", "1", "reduce")):
         refused(2, message, f"refused: {' '.join(words)}", *words, "--out", "new2")
+    for option in ("--hosts", "--ranks", "--nodes", "--per-node", "--size", "--repeat", "--out", "--folder"):
+        for words in ([f"{option}="], [option, ""]):
+            refused(2, f"{option}: expected a value that is not empty", f"refused: {words}", "--out", "new2", "--local", *words, "reduce")
+    refused(2, "--fast: no such option", "refused: --fast=", "--local", "--fast=", "reduce", "--out", "new2")
     refused(2, "in a job of Slurm its nodes are used", "--local in a job", "--local", "reduce", **SLURM)
     for words, message in ((["--local=3"], "--local takes no value"), (["--keep=no"], "--keep takes no value")):
         refused(2, message, f"refused: {words[0]}", *words, "reduce", "--out", "new2")
@@ -401,8 +405,11 @@ def failures():
           ran.returncode, ran.stderr)
     plan(torn=["strong 1 1"])
     ran = scaling(*QUICK, "--out", "torn", "reduce")
-    gm.ok(ran.returncode == 2 and "left no report" in ran.stderr and not os.path.exists("torn/scaling.csv"), "a run without a whole report",
-          ran.returncode, ran.stderr)
+    gm.ok(ran.returncode == 4 and "run 1 of 2 ended with exit code 0, but left no whole report (" in ran.stderr and "failed" not in ran.stderr
+          and ran.stderr.count("\n") == 1 and not os.path.exists("torn/scaling.csv"), "a run without a whole report", ran.returncode, ran.stderr)
+    plan()
+    ran = scaling(*QUICK, "--out", "torn", "reduce")
+    good(ran, "and the study goes on from there", ran.runs == ALL, not whole("torn", False))
     plan(gen=4)
     ran = scaling(*QUICK, "--out", "gen", "reduce")
     gm.ok(ran.returncode == 4 and "the input of 1 ranks failed with exit code 4" in ran.stderr and not ran.runs, "an input that cannot be made",
