@@ -2,7 +2,8 @@
  *
  *   describe    rank 0   command line and files -> case, inputs, output; the device starts meanwhile
  *   suit        rank 0   can the device do the case?
- *   plan        each     case and budget -> pieces, slots, memory; --plan prints it and ends here
+ *   plan        each     case and budget -> pieces, slots, memory
+ *   survey      rank 0   with --plan: looks at inputs for the work of the plan, which is printed; it ends here
  *   prepare     each     readers and memory, while a thread of rank 0 creates the output
  *   run_all     together the work
  *   release     each
@@ -46,6 +47,10 @@ typedef struct gm_operation {
      * collective. */
     int (*plan)(gm_run *run, const gm_ring_budget *budget, gm_ring_budget *need);
 
+    /* --plan, rank 0: reads what the work depends on and the case does not tell, once the plan is made. Memory that the
+     * plan counts is free. NULL: the case tells all. GM_EINPUT, GM_EDEVICE. */
+    int (*survey)(gm_run *run);
+
     /* --plan, rank 0: the plan in lines of "name value", then what a rank does. ring and memory stand between them. */
     void (*print_plan)(const gm_run *run);
     void (*print_share)(const gm_run *run, int rank);
@@ -72,7 +77,7 @@ gm_device_need gm_operation_device(const gm_options *options);
 
 /* Plans the work within what all ranks may still allocate, which becomes run->budget, and keeps what the plan counts
  * from allocations that can do without (gm_memory_set_optional). GM_EDEVICE when that is too little: the message names
- * caps with which the plans of all ranks fit. Collective. */
+ * caps with which the plans of all ranks fit. With --plan inputs are surveyed. Collective. */
 int gm_operation_plan_all(gm_run *run);
 
 /* The plan by the nominal rates, and once more by measured ones where these may change it. Collective. */

@@ -161,6 +161,13 @@ static int refuse_all(gm_run *run, gm_ring_budget need)
     return gm_job_agree_all(run->job, status);
 }
 
+/* Collective. */
+static int survey_all(gm_run *run)
+{
+    int looks = run->operation->survey && run->job->ranks->rank == 0;
+    return gm_job_agree_all(run->job, looks ? run->operation->survey(run) : GM_OK);
+}
+
 int gm_operation_plan_all(gm_run *run)
 {
     gm_ring_budget need;
@@ -175,7 +182,7 @@ int gm_operation_plan_all(gm_run *run)
         status = refuse_all(run, need);
     if (!status)
         gm_memory_set_optional(gm_ring_plan_spare(&run->ring));
-    return status;
+    return status || !run->job->options->plan ? status : survey_all(run);
 }
 
 /* --- By rates --- */

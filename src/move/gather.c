@@ -143,15 +143,18 @@ static void print_share(const gm_run *run, int rank)
 static int work(const gm_run *run, int rank, gm_work *passes)
 {
     const gm_gather_case *c = run->c;
-    const gm_gather_plan *p = &((const gm_gather *)run->own)->plan;
+    const gm_gather *g = run->own;
+    const gm_gather_plan *p = &g->plan;
     gm_range positions, columns;
     int64_t read, written;
     gm_gather_share(c, run->job->ranks->size, rank, &positions, &columns);
     gm_gather_bytes(c, p, positions, columns, &read, &written);
+    if (g->has_traffic)
+        read = g->traffic[rank].read;
     int64_t data = p->held ? gm_min(gm_mul_sat(c->rows, c->columns * c->size), read) : read;
     passes[0] = gm_run_work(run, (double)data, 0);
-    if (!gm_dataset_is_chunked(&c->input[GM_GATHER_DATA])) /* chunks are read whole */
-        passes[0].reads = (double)gm_gather_reads(c, p, positions, columns);
+    if (g->has_traffic && !gm_dataset_is_chunked(&c->input[GM_GATHER_DATA])) /* chunks are read whole */
+        passes[0].reads = (double)g->traffic[rank].reads;
     passes[1] = gm_run_work(run, (double)(read - data), (double)written);
     return 2;
 }
@@ -173,9 +176,11 @@ const gm_operation gm_op_gather = {.case_bytes = sizeof(gm_gather_case),
                                    .describe = describe,
                                    .suit = suit,
                                    .plan = plan,
+                                   .survey = gm_gather_survey,
                                    .print_plan = print_plan,
                                    .print_share = print_share,
                                    .work = work,
                                    .plan_json = plan_json,
                                    .prepare = gm_gather_prepare,
-                                   .run_all = gm_gather_run_all};
+                                   .run_all = gm_gather_run_all,
+                                   .release = gm_gather_release};

@@ -19,6 +19,7 @@
  *
  *   gather.c        the operation: case and plan in print
  *   gather_plan.c   shares, pieces, blocks, bytes: pure arithmetic
+ *   gather_survey.c the rows that a plan reads, by the numbers themselves
  *   gather_run.c    one rank's run
  *   gather_device.c the stages of a piece
  *   gather_sort.c   wanted rows in order, and which of them are read together */
@@ -69,12 +70,13 @@ void gm_gather_share(const gm_gather_case *c, int ranks, int rank, gm_range *pos
 int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request, const gm_ring_budget *budget,
                         int ranks, int rank, gm_gather_plan *plan, gm_ring_budget *need);
 
-/* Bytes that a share reads, of wanted rows the most, and writes. */
+/* Bytes of the indices that a share reads. Several blocks read them twice: once to check all of them. */
+int64_t gm_gather_index_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions);
+
+/* Bytes that a share reads and writes. Of sorted rows *read is an estimate, as if the numbers were random: for those
+ * who do not know them. */
 void gm_gather_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns,
                      int64_t *read, int64_t *written);
-
-/* Reads of rows that a share makes, the most; 0: held data are read in long runs. */
-int64_t gm_gather_reads(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns);
 
 /* Sorts entries by row; those of a row keep their order. *entries and *spare, of the same length, may be exchanged.
  * rows: above every row. GM_ESTOPPED, GM_EPEER. Main thread. */
@@ -95,6 +97,12 @@ int64_t gm_gather_gap(const gm_gather_case *c, int64_t columns);
 
 /* --- One rank's run --- */
 
+/* The reading of a rank. */
+typedef struct gm_gather_traffic {
+    int64_t read;  /* bytes, of indices and data */
+    int64_t reads; /* of rows, a call each; held data are read in long runs, which do not count */
+} gm_gather_traffic;
+
 typedef struct gm_gather {
     gm_gather_plan plan;
     char *memory;                     /* device: data [rows][columns], or a block [positions][block_columns] */
@@ -104,6 +112,9 @@ typedef struct gm_gather {
     int64_t at, end, col;             /* of the next piece of a program, see below */
     atomic_llong bad;                 /* the first position with a bad index; INT64_MAX: none */
     atomic_llong read, written;       /* bytes */
+    atomic_llong reads;               /* of rows */
+    gm_gather_traffic *traffic;       /* [ranks], on rank 0 */
+    int has_traffic;                  /* of all ranks: by a survey, or by a run that has ended */
 } gm_gather;
 
 /* The programs of the ring; context is the gm_run. Pieces are made from g->at up to g->end, g->col is 0 at the start.
@@ -113,8 +124,23 @@ extern const gm_program gm_gather_load;    /* elements of the data, to g->memory
 extern const gm_program gm_gather_rows;    /* entries: their rows of the band, to the block in g->memory */
 extern const gm_program gm_gather_results; /* elements of the block, to the file */
 
+/* Indices of positions [first, first + count), plan.pieces at most, to raw_at of a slot in host memory, after a word
+ * for a bad one. Thread-safe; GM_EINPUT. */
+int gm_gather_read_indices(const gm_run *run, int64_t first, int64_t count, void *host);
+
+/* The call that makes numbers of rows, at rows_at of a slot, from its indices along dimension i. */
+gm_index_rows_call gm_gather_index_call(const gm_run *run, int i, int64_t first, int64_t count, char *slot);
+
+/* The message for a bad index at this position: GM_EINPUT. Readers are open. */
+int gm_gather_fail_bad(const gm_run *run, int64_t position);
+
+/* Room for the traffic of all ranks. GM_EDEVICE. */
+int gm_gather_make_traffic(gm_run *run);
+
 /* Members of gm_operation. */
+int gm_gather_survey(gm_run *run);
 int gm_gather_prepare(gm_run *run);
 int gm_gather_run_all(gm_run *run);
+void gm_gather_release(gm_run *run);
 
 #endif

@@ -53,20 +53,26 @@ static int next_indices(void *context, gm_piece *piece, int *more)
     return GM_OK;
 }
 
+int gm_gather_read_indices(const gm_run *run, int64_t first, int64_t count, void *host)
+{
+    const gm_gather_case *c = run->c;
+    int status = GM_OK;
+    *(int64_t *)host = INT64_MAX;
+    for (int i = 0; i < c->indices && !status; i++)
+        status = gm_reader_read_range(run->reader[GM_GATHER_INDEX + i], first, count,
+                                      (char *)host + plan_of(run)->raw_at[i]);
+    return status;
+}
+
 static int read_indices(void *context, const gm_piece *piece, gm_range whole, void *host)
 {
     (void)whole;
     gm_run *run = context;
     gm_gather *g = run->own;
     const gm_gather_case *c = run->c;
-    int status = GM_OK;
-    *(int64_t *)host = INT64_MAX;
-    for (int i = 0; i < c->indices && !status; i++) {
-        status = gm_reader_read_range(run->reader[GM_GATHER_INDEX + i], piece->row, piece->rows,
-                                      (char *)host + g->plan.raw_at[i]);
+    for (int i = 0; i < c->indices; i++)
         atomic_fetch_add(&g->read, piece->rows * c->index_size[i]);
-    }
-    return status;
+    return gm_gather_read_indices(run, piece->row, piece->rows, host);
 }
 
 static int send_indices(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
@@ -81,25 +87,30 @@ static int send_indices(void *context, const gm_piece *piece, const gm_slot_memo
     return status;
 }
 
+gm_index_rows_call gm_gather_index_call(const gm_run *run, int i, int64_t first, int64_t count, char *slot)
+{
+    const gm_gather_case *c = run->c;
+    const gm_dataset *index = &c->input[GM_GATHER_INDEX + i];
+    return (gm_index_rows_call){.count = count,
+                                .extent = c->input[GM_GATHER_DATA].view[i],
+                                .first = first,
+                                .adds = i > 0,
+                                .type = index->type,
+                                .swap = index->swap,
+                                .index = slot + plan_of(run)->raw_at[i],
+                                .rows = (int64_t *)(void *)(slot + plan_of(run)->rows_at),
+                                .bad = (int64_t *)(void *)slot};
+}
+
 static int compute_rows(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *queue)
 {
     const gm_run *run = context;
     const gm_gather *g = run->own;
     const gm_gather_case *c = run->c;
     char *device = slot->device;
-    int64_t *rows = (int64_t *)(void *)(device + g->plan.rows_at);
     int status = GM_OK;
     for (int i = 0; i < c->indices && !status; i++) {
-        const gm_dataset *index = &c->input[GM_GATHER_INDEX + i];
-        gm_index_rows_call call = {.count = piece->rows,
-                                   .extent = c->input[GM_GATHER_DATA].view[i],
-                                   .first = piece->row,
-                                   .adds = i > 0,
-                                   .type = index->type,
-                                   .swap = index->swap,
-                                   .index = device + g->plan.raw_at[i],
-                                   .rows = rows,
-                                   .bad = (int64_t *)(void *)device};
+        gm_index_rows_call call = gm_gather_index_call(run, i, piece->row, piece->rows, device);
         status = run->job->ops->index_rows(queue, &call);
     }
     if (status || !g->plan.held)
@@ -107,7 +118,7 @@ static int compute_rows(void *context, const gm_piece *piece, const gm_slot_memo
     gm_gather_call call = {.count = piece->rows,
                            .rows = c->rows,
                            .bytes = piece->cols * c->size,
-                           .index = rows,
+                           .index = (const int64_t *)(const void *)(device + g->plan.rows_at),
                            .from = g->memory + piece->col * c->size,
                            .to = device + g->plan.out_at,
                            .from_pitch = c->columns * c->size,
@@ -232,6 +243,7 @@ static int read_run(gm_run *run, const gm_piece *piece, int64_t row, int64_t row
     int64_t bytes = piece->cols * c->size;
     int status = GM_OK;
     atomic_fetch_add(&g->read, rows * bytes);
+    atomic_fetch_add(&g->reads, piece->cols == c->columns ? 1 : rows);
     if (piece->cols == c->columns)
         return gm_reader_read_range(run->reader[GM_GATHER_DATA], row * c->columns, rows * c->columns, dst);
     for (int64_t i = 0; i < rows && !status; i++)

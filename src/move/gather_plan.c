@@ -4,6 +4,8 @@
 #include "src/move/gather.h"
 #include "src/stream/stream.h"
 
+#include <math.h>
+
 enum {
     USUAL_PIECE = 8 << 20, /* bytes: files and links reach their speed */
     SPARE_SLOTS = 2,       /* in addition to one for each thread */
@@ -182,26 +184,33 @@ int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request,
     return GM_OK;
 }
 
+int64_t gm_gather_index_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions)
+{
+    int64_t count = gm_range_length(positions), size = 0;
+    for (int i = 0; i < c->indices; i++)
+        size += c->index_size[i];
+    return count * size * (!plan->held && count > plan->block ? 2 : 1);
+}
+
+/* Rows that are read for a block of random numbers: an estimate. From a wanted row to the next one it is more than
+ * `near` rows with the probability `apart`; those in between are then skipped. */
+static double random_rows(const gm_gather_case *c, double count, int64_t columns)
+{
+    double density = count / (double)c->rows, near = (double)gm_gather_gap(c, columns) + 1;
+    double wanted = -expm1(-density), apart = exp(-density * near);
+    return (double)c->rows * (-expm1(-density * near) - wanted * (near - 1) * apart);
+}
+
 void gm_gather_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns,
                      int64_t *read, int64_t *written)
 {
-    int64_t count = gm_range_length(positions), row = gm_range_length(columns) * c->size, indices = 0;
-    int64_t blocks = plan->held ? 1 : gm_ceil_div(count, plan->block);
-    int64_t rows = plan->held ? c->rows : gm_min(count, gm_mul_sat(blocks, c->rows));
-    for (int i = 0; i < c->indices; i++)
-        indices += c->index_size[i] * count * (blocks > 1 ? 2 : 1);
-    *read = count ? gm_add_sat(rows * row, indices) : 0;
+    int64_t count = gm_range_length(positions), width = gm_range_length(columns), row = width * c->size;
+    int64_t rows = count ? c->rows : 0;
+    if (!plan->held && rows) {
+        int64_t blocks = gm_ceil_div(count, plan->block);
+        double each = random_rows(c, (double)count / (double)blocks, gm_min(width, plan->block_columns));
+        rows = gm_min(llround((double)blocks * each), gm_mul_sat(blocks, c->rows));
+    }
+    *read = gm_add_sat(gm_mul_sat(rows, row), gm_gather_index_bytes(c, plan, positions));
     *written = count * row;
-}
-
-int64_t gm_gather_reads(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns)
-{
-    int64_t count = gm_range_length(positions), width = gm_range_length(columns);
-    if (plan->held || count == 0 || width == 0)
-        return 0;
-    int64_t blocks = gm_ceil_div(count, plan->block),
-            parts = gm_ceil_div(width, gm_min(plan->part, plan->block_columns));
-    int joins = parts == 1 && width == c->columns;           /* whole rows that are close together are read at once */
-    int64_t apart = joins ? gm_gather_gap(c, width) + 2 : 1; /* rows from one read to the next, at least */
-    return gm_mul_sat(gm_min(count, gm_mul_sat(blocks, gm_ceil_div(c->rows, apart))), parts);
 }

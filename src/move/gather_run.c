@@ -3,12 +3,33 @@
 #include "kernels/host.h"
 #include "src/move/gather.h"
 
+#include <stdlib.h>
+
+int gm_gather_make_traffic(gm_run *run)
+{
+    gm_gather *g = run->own;
+    free(g->traffic);
+    g->has_traffic = 0;
+    g->traffic = calloc((size_t)run->job->ranks->size, sizeof *g->traffic);
+    return g->traffic ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the bytes that ranks read");
+}
+
+void gm_gather_release(gm_run *run)
+{
+    gm_gather *g = run->own;
+    free(g->traffic);
+    g->traffic = NULL;
+    g->has_traffic = 0;
+}
+
 int gm_gather_prepare(gm_run *run)
 {
     gm_gather *g = run->own;
     const gm_gather_case *c = run->c;
     const gm_gather_plan *plan = &g->plan;
-    int status = gm_run_open_readers(run);
+    int status = run->job->ranks->rank == 0 ? gm_gather_make_traffic(run) : GM_OK;
+    if (!status)
+        status = gm_run_open_readers(run);
     if (status)
         return status;
     if (plan->held) {
@@ -46,8 +67,7 @@ static int read_index(const gm_run *run, int i, int64_t position, char *text, in
     return status;
 }
 
-/* The message for the first bad index. */
-static int fail_bad(const gm_run *run, int64_t position)
+int gm_gather_fail_bad(const gm_run *run, int64_t position)
 {
     const gm_gather_case *c = run->c;
     const gm_dataset *data = &c->input[GM_GATHER_DATA], *index;
@@ -78,7 +98,7 @@ static int run_indices(gm_run *run, gm_range positions, int keeps)
     g->keeps = keeps;
     int status = go(run, &gm_gather_indices, positions.begin, positions.end);
     int64_t bad = atomic_load(&g->bad);
-    return !status && bad != INT64_MAX ? fail_bad(run, bad) : status;
+    return !status && bad != INT64_MAX ? gm_gather_fail_bad(run, bad) : status;
 }
 
 /* The rows of a block whose indices are in entries. */
@@ -114,6 +134,16 @@ static int run_sorted_all(gm_run *run)
     return status;
 }
 
+/* Rank 0 reports the work of all ranks, which depends on the numbers. */
+static int collect_traffic_all(gm_run *run)
+{
+    gm_gather *g = run->own;
+    gm_gather_traffic mine = {.read = atomic_load(&g->read), .reads = atomic_load(&g->reads)};
+    int status = gm_gather_all(run->job->ranks, &mine, sizeof mine, g->traffic);
+    g->has_traffic = !status && g->traffic;
+    return gm_job_agree_all(run->job, status);
+}
+
 int gm_gather_run_all(gm_run *run)
 {
     gm_gather *g = run->own;
@@ -129,5 +159,6 @@ int gm_gather_run_all(gm_run *run)
     }
     run->job->report.bytes_read = atomic_load(&g->read);
     run->job->report.bytes_written = atomic_load(&g->written);
-    return gm_job_agree_all(run->job, status);
+    status = gm_job_agree_all(run->job, status);
+    return status ? status : collect_traffic_all(run);
 }

@@ -126,6 +126,66 @@ def out_of_core():
     gm.ok(report["bytes_read"] == 2 * x[0].nbytes + few.nbytes, f"{device}: only the rows that are wanted are read, once", report)
 
 
+def wanted_rows(rows):
+    """Numbers of rows in many orders."""
+    clusters = rng.integers(0, rows - 60, 20)[:, None]
+    return {"few": np.array([5, rows - 1, rows // 2, rows // 2 + 3]), "sorted": np.arange(0, rows, 29), "sorted, close": np.flatnonzero(rng.random(rows) < 0.3),
+            "random": rng.integers(0, rows, 300), "many random": rng.integers(0, rows, rows // 2), "repeated": rng.integers(0, 5, 900) * (rows // 5),
+            "clusters": (clusters + np.arange(40)).reshape(-1), "clusters, shuffled": rng.permutation((clusters + rng.integers(0, 60, (20, 30))).reshape(-1))}
+
+
+def plans():
+    """The bytes of --plan are those that the run then reads: sorted rows with the gaps between them, and held data."""
+    modes = set()
+    for rows, columns, dtype in ((9000, 50, "u1"), (3000, 9, "f8"), (300, 5000, "u2")):
+        x = data((rows, columns), dtype)
+        with h5py.File("x.h5", "w") as file:
+            file["plain"] = x
+            file.create_dataset("chunks", data=x, chunks=(rows // 9, columns // 2))
+        for name, index in wanted_rows(rows - 1).items():
+            gm.write("i.h5", i=index, j=index % 7)
+            operand, options = next(plans_in_turn)
+            words = f"gather '{operand}' --index i.h5:/i {options} -o out.h5 --force --no-sync --device {device} --report r.json"
+            ranks = next(ranks_in_turn)
+            ran = gm.run(words, ranks)
+            report = json.load(open("r.json"))
+            planned = gm.run(f"{words} --plan", ranks)
+            plan = json.load(open("r.json"))["plan"]
+            modes.add(plan["mode"])
+            gm.ok(ran.code == 0 and planned.code == 0 and plan["expected"]["bytes"]["file_to_host"]["all"] == report["bytes_read"]
+                  and plan["expected"] == report["plan"]["expected"], f"{device}: {name}, {words}, {ranks} ranks, {plan['mode']}: planned as read", ran, planned,
+                  report["bytes_read"], plan)
+    gm.ok(modes == {"held", "sorted"}, f"{device}: plans of both modes", modes)
+
+
+plans_in_turn = itertools.cycle((("x.h5:/plain", ""), ("x.h5:/plain", SORTED), ("x.h5:/plain[1:,2:-1]", ""), ("x.h5:/chunks", SORTED), ("x.h5:/plain", "--index2 i.h5:/j"),
+                                 ("x.h5:/plain", "--piece 700 --host-memory 300K --device-memory 200K")))
+
+
+def rows_read(index, gap):
+    """Distinct rows, and the gaps that are no longer than `gap`."""
+    steps = np.diff(np.unique(index))
+    return 1 + int(np.where(steps <= gap + 1, steps, 1).sum())
+
+
+def estimates():
+    """Of more numbers than a plan looks at it estimates the bytes, to a quarter: of rows that were never written, as no data are read."""
+    rows, count = 10**9, 4_600_000
+    with h5py.File("never.h5", "w") as file:
+        create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        create.set_alloc_time(h5py.h5d.ALLOC_TIME_LATE)
+        h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_UINT8, h5py.h5s.create_simple((rows, 64)), dcpl=create)
+    spread = rng.integers(0, rows, count, "u4")
+    for name, index in (("random", spread), ("sorted", np.sort(spread)), ("repeated", rng.permutation(np.repeat(spread[:20000], count // 20000))),
+                        ("clusters", (rng.integers(0, rows - 10**6, 100, "u4")[:, None] + rng.integers(0, 10**6, (100, count // 100), "u4")).reshape(-1))):
+        gm.write("many.h5", i=index)
+        ran = gm.run("gather never.h5 --index many.h5 -o out.h5 --plan --device cpu --host-memory 1G --report r.json")
+        plan = json.load(open("r.json"))["plan"] if ran.code == 0 else None
+        want = 64 * rows_read(index, 16384 // 64) + index.nbytes
+        gm.ok(plan and plan["block_rows"] == index.size and abs(plan["expected"]["bytes"]["file_to_host"]["all"] / want - 1) < 0.25, f"{name}: estimated", want, plan, ran)
+    os.remove("many.h5")
+
+
 def outputs():
     x, index = data((30, 8, 9), "<u2"), draw(30, (5, 11))
     with h5py.File("x.h5", "w") as file:
@@ -187,6 +247,7 @@ def bad_indices():
                 gm.ok(not faults and gm.state() == before, f"{device}: index {text} at {place}, {ranks} ranks {options}", *faults, ran)
     gm.write("i.h5", i=np.array([0, 1, 2, 3]), j=np.array([10, 0, 11, 12]), k=np.array(91), l=np.array([0, 95, 0, 0]))
     gm.write("none.h5", x=np.zeros((0, 4)))
+    gm.write("large.h5", x=data((9000, 500), "<f4"), i=np.array([0, 8999, 7, 8, 7, 5, 9000, 2, -1]))
     for arguments, pattern in (("x.h5 --index i.h5:/i --index2 i.h5:/j", r"^i.h5:/j: the index at \(2\) is 11, expected 0 to 10, for dimension 1 of x.h5:/x"),
                                ("x.h5 --index i.h5:/l --index2 i.h5:/j", r"^i.h5:/l: the index at \(1\) is 95, expected 0 to 89, for dimension 0 of x.h5:/x"),
                                ("'x.h5:/x[:,3]' --index i.h5:/k", r"^i.h5:/k: the index at \(\) is 91, expected 0 to 89"),
@@ -196,6 +257,9 @@ def bad_indices():
             ran = gm.run(f"gather {arguments} -o out.h5 --device {device}", ranks)
             faults = gm.faults_of_refusal(ran, 3, pattern)
             gm.ok(not faults and not os.path.exists("out.h5"), f"{device}: {arguments}, {ranks} ranks", *faults, ran)
+    ran = gm.run(f"gather large.h5:/x --index large.h5:/i --plan --device {device}", 3)
+    faults = gm.faults_of_refusal(ran, 3, r"^large.h5:/i: the index at \(6\) is 9000, expected 0 to 8999")
+    gm.ok(not faults, f"{device}: --plan looks at the index of sorted rows", *faults, ran)
 
 
 def refusals():
@@ -227,6 +291,6 @@ def too_little():
 
 
 for device in gm.devices():
-    gm.together([types, functools.partial(shapes, 0), functools.partial(shapes, 1), layouts, orders, out_of_core, outputs, bad_indices, too_little])
-gm.together([labels, refusals])
+    gm.together([types, functools.partial(shapes, 0), functools.partial(shapes, 1), layouts, orders, out_of_core, plans, outputs, bad_indices, too_little])
+gm.together([labels, refusals, estimates])
 gm.done()

@@ -149,19 +149,27 @@ static void test_plans(void)
 }
 
 /* Rows of 2560 bytes: six of them between two wanted ones are read as well. */
-static void test_reads(void)
+static void test_bytes(void)
 {
-    const gm_gather_case c = {.rows = 400, .columns = 640, .size = 4};
-    const gm_range all = {0, 640}, none = {0, 0}, part = {0, 320};
-    gm_gather_plan p = {.block = 100, .block_columns = 640, .part = 640};
-    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 30}, all) == 30, "a read for each of few rows");
-    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 1000}, all) == 10 * 50, "many rows lie close together in each block");
-    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 1000}, part) == 1000, "parts of rows are not joined");
-    p.part = 160;
-    tap_ok(gm_gather_reads(&c, &p, (gm_range){0, 1000}, all) == 4 * 1000, "a read for each part of a row");
-    tap_ok(gm_gather_reads(&c, &p, none, all) == 0 && gm_gather_reads(&c, &p, all, none) == 0, "nothing is wanted");
+    enum { ROW = 2560, INDEX = 8 };
+    const gm_gather_case c = {
+        .indices = 1, .index_size = {INDEX}, .positions = 1000, .rows = 1000000, .columns = 640, .size = 4};
+    const gm_range all = {0, 640}, none = {0, 0};
+    gm_gather_plan p = {.block = 1000000, .block_columns = 640, .part = 640};
+    int64_t read, written, most = c.rows * ROW;
+    gm_gather_bytes(&c, &p, (gm_range){0, 30}, all, &read, &written);
+    tap_ok(read >= 30 * (ROW + INDEX) && read < 31 * (ROW + INDEX) && written == 30 * ROW, "few rows: %lld",
+           (long long)read);
+    gm_gather_bytes(&c, &p, (gm_range){0, 1000000}, all, &read, &written);
+    tap_ok(read > most * 0.99 && read <= most + 1000000 * INDEX, "many rows: nearly all: %lld", (long long)read);
+    gm_gather_bytes(&c, &p, (gm_range){0, 1000000}, none, &read, &written);
+    tap_ok(read == 1000000 * INDEX && written == 0, "no columns: indices alone");
+    p.block = 500000;
+    gm_gather_bytes(&c, &p, (gm_range){0, 1000000}, none, &read, &written);
+    tap_ok(read == 2 * 1000000 * INDEX, "of two blocks, twice");
     p.held = 1;
-    tap_ok(gm_gather_reads(&c, &p, all, all) == 0, "held data are read as they lie");
+    gm_gather_bytes(&c, &p, (gm_range){0, 30}, all, &read, &written);
+    tap_ok(read == most + 30 * INDEX, "held data are read once, all of them");
 }
 
 /* --- A device with memory of its own --- */
@@ -219,7 +227,7 @@ int main(void)
     gm_log_setup(1, GM_QUIET);
     test_sort();
     test_plans();
-    test_reads();
+    test_bytes();
     test_slow();
     if (rmdir(folder))
         tap_ok(0, "%s holds other files", folder);
