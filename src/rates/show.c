@@ -40,9 +40,15 @@ static const char *source(const gm_rates *r, int measured)
     return r->modelled ? "modelled" : measured ? "measured" : "nominal";
 }
 
+/* Bytes and calls are whole numbers, which sums of parts of them miss by rounding. */
+static int64_t whole(double number)
+{
+    return number < 9e18 ? llround(number) : INT64_MAX;
+}
+
 static char *size_text(double bytes, char *text)
 {
-    return gm_size_format(bytes < 9e18 ? (int64_t)bytes : INT64_MAX, text);
+    return gm_size_format(whole(bytes), text);
 }
 
 void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
@@ -65,7 +71,8 @@ void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
             printf("%-15s %s, %s by all ranks\n", links[i].name, size_text(of_rank(e, i), text[0]),
                    size_text(of_all(e, i), text[1]));
     if (e->all.reads + e->all.writes > 0)
-        printf("runs            %.0f to read, %.0f to write by all ranks\n", e->all.reads, e->all.writes);
+        printf("runs            %lld to read, %lld to write by all ranks\n", (long long)whole(e->all.reads),
+               (long long)whole(e->all.writes));
     for (int phase = 0; phase < GM_PHASES; phase++)
         if (e->times.phases.seconds[phase] > 0)
             printf("time_%-10s %.3g s\n", gm_phase_name((gm_phase)phase), e->times.phases.seconds[phase]);
@@ -78,17 +85,18 @@ json_t *gm_expectation_json(const gm_expectation *e, const gm_rates *r)
     json_t *bytes = json_object(), *phases = json_object(), *parts = json_object();
     for (int i = 0; i < LINKS; i++)
         json_object_set_new(bytes, links[i].name,
-                            json_pack("{s:f, s:f}", "busiest", of_rank(e, i), "all", of_all(e, i)));
+                            json_pack("{s:I, s:I}", "busiest", (json_int_t)whole(of_rank(e, i)), "all",
+                                      (json_int_t)whole(of_all(e, i))));
     for (int phase = 0; phase < GM_PHASES; phase++)
         json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->times.phases.seconds[phase]));
     for (int i = 0; i < GM_RESOURCES; i++)
         json_object_set_new(parts, gm_resource_name((gm_resource)i), json_real(e->times.resource[i]));
-    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:f, s:f}, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds",
+    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:I, s:I}, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds",
                      e->seconds, "working", e->working, "busiest", e->busiest, "limit", gm_resource_name(e->limit),
-                     "parts", parts, "phases", phases, "bytes", bytes, "runs", "read", e->all.reads, "written",
-                     e->all.writes, "rates", "read_rank", r->read_rank, "read_host", r->read_host, "exchange_near",
-                     r->exchange_near, "exchange_far", r->exchange_far, "reads_measured", r->reads_measured,
-                     "exchanges_measured", r->exchanges_measured);
+                     "parts", parts, "phases", phases, "bytes", bytes, "runs", "read", (json_int_t)whole(e->all.reads),
+                     "written", (json_int_t)whole(e->all.writes), "rates", "read_rank", r->read_rank, "read_host",
+                     r->read_host, "exchange_near", r->exchange_near, "exchange_far", r->exchange_far, "reads_measured",
+                     r->reads_measured, "exchanges_measured", r->exchanges_measured);
 }
 
 static double speedup(const gm_expectation *e, const gm_expectation *single)

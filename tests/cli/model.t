@@ -83,6 +83,15 @@ def machines():
     gm.ok(ran.code == 0 and "ring            7 slots" in ran.out, "--threads are those of a modelled rank", ran)
 
 
+def whole_bytes():
+    """Parts of 112 bytes by 6 and by 49 ranks, rounded to the nearest byte, add up to 112 bytes, in print and in the report."""
+    gm.write("r.h5", x=np.ones((2, 1000, 7), "f4"))
+    for nodes, part in ((6, 19), (49, 2)):
+        ran, report = planned("reduce r.h5 --axis 1 --stat mean -o o.h5", f"nodes={nodes}")
+        link = report["plan"]["expected"]["bytes"]["host_to_file"] if report else None
+        gm.ok(link and repr(link) == f"{{'busiest': {part}, 'all': 112}}" and f"host_to_file    {part} bytes, 112 bytes by all ranks\n" in ran.out, f"{nodes} ranks: whole bytes", link, ran)
+
+
 def refusals():
     before = gm.state()
     cases = [("matmul small.h5 --model nodes=2 -o o.h5", 2, "--model describes a machine for --plan"), ("matmul small.h5 --plan --model nodes=x", 2, "'nodes=x', expected an integer"),
@@ -108,5 +117,6 @@ def refusals():
 make()
 jobs()
 machines()
+whole_bytes()
 refusals()
 gm.done()

@@ -33,6 +33,8 @@ def faults_of(report):
         faults.append(f"{report['bytes_read']} bytes read, expected {read}")
     if written != report["bytes_written"]:
         faults.append(f"{report['bytes_written']} bytes written, expected {written}")
+    if not all(type(number) is int for link in (*e["bytes"].values(), e["runs"]) for number in link.values()):
+        faults.append(f"bytes and runs are whole numbers: {e['bytes']}, {e['runs']}")
     if any(link["busiest"] > 2 * link["all"] for link in e["bytes"].values()):
         faults.append("the busiest rank moves more than all")
     if not max(phases.values()) <= e["seconds"] <= sum(phases.values()) + 0.1:
