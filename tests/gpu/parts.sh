@@ -213,7 +213,7 @@ part_sanitizer() {
     prepared=$SECONDS
     for tool in memcheck racecheck; do
         for test in "${tests[@]}"; do
-            [[ $test == tests/kernels/* && $test != */sight ]] || continue # that one makes no call of CUDA
+            [[ $test == tests/kernels/* && $test != */@(sight|find) ]] || continue # those two make no call of CUDA
             [[ $test == *product && ($tool == racecheck || -n $quick) ]] && continue # takes minutes there; the products below have its kernels
             sanitize $tool "${test##*/}" "$pack/$test"
         done
