@@ -14,10 +14,11 @@ static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int 
         snprintf(word, sizeof word, "%.*s", length, at);
         if (length == sizeof word || *count == GM_BENCH_SIZES || gm_size_parse(word, &sizes[*count]) ||
             sizes[*count] < unit)
-            return gm_fail(GM_EUSAGE,
-                           "--shapes '%s': bench %s expected up to %d sizes of %lld bytes to " GM_SIZE_MOST_TEXT
-                           ", such as 64M,1G",
-                           text, bench->test, GM_BENCH_SIZES, (long long)unit);
+            return gm_fail(
+                GM_EUSAGE,
+                "--shapes '%s': bench %s expected up to %d sizes of at least %lld bytes, at most " GM_SIZE_MOST_TEXT
+                ", such as 64M,1G",
+                text, bench->test, GM_BENCH_SIZES, (long long)unit);
         sizes[*count] = sizes[*count] / unit * unit;
         ++*count;
     }
