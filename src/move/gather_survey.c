@@ -15,7 +15,9 @@ enum {
 /* Memory that the plan has for a run. */
 typedef struct survey {
     gm_run *run;
-    char *slot; /* for indices */
+    const gm_gather_case *c;    /* of the run */
+    const gm_gather_plan *plan; /* the same */
+    char *slot;                 /* for indices */
     gm_gather_entry *entries, *spare;
 } survey;
 
@@ -44,8 +46,8 @@ static int64_t length_of(int64_t stretches, int64_t block)
 /* Positions [first, first + count), to entries; place: the number of their stretch. */
 static int load(const survey *s, int64_t first, int64_t count, int64_t stretch, gm_gather_entry *entries)
 {
-    const gm_gather_case *c = s->run->c;
-    const gm_gather_plan *plan = &((const gm_gather *)s->run->own)->plan;
+    const gm_gather_case *c = s->c;
+    const gm_gather_plan *plan = s->plan;
     const int64_t *rows = (const int64_t *)(const void *)(s->slot + plan->rows_at);
     for (int64_t done = 0, n; done < count; done += n) {
         n = gm_min(plan->pieces, count - done);
@@ -119,8 +121,8 @@ static extent estimate_rows(const gm_gather_entry *entries, int64_t count, doubl
 
 static int survey_block(survey *s, gm_range block, int64_t columns, extent *found)
 {
-    const gm_gather_case *c = s->run->c;
-    const gm_gather_plan *plan = &((const gm_gather *)s->run->own)->plan;
+    const gm_gather_case *c = s->c;
+    const gm_gather_plan *plan = s->plan;
     int64_t length = gm_range_length(block), stretches = stretches_of(c, length);
     int64_t count = stretches * length_of(stretches, length), gap = gm_gather_gap(c, columns);
     int status = load_block(s, block, stretches);
@@ -142,8 +144,8 @@ static int survey_block(survey *s, gm_range block, int64_t columns, extent *foun
 /* Bands of a block have the same rows: there are several only where a block is a single position. */
 static int survey_share(survey *s, gm_range positions, int64_t width, gm_gather_traffic *traffic)
 {
-    const gm_gather_case *c = s->run->c;
-    const gm_gather_plan *plan = &((const gm_gather *)s->run->own)->plan;
+    const gm_gather_case *c = s->c;
+    const gm_gather_plan *plan = s->plan;
     int64_t band = gm_min(plan->block_columns, width), part = gm_min(plan->part, band);
     int status = GM_OK;
     traffic->read = gm_gather_index_bytes(c, plan, positions);
@@ -162,8 +164,8 @@ static int survey_share(survey *s, gm_range positions, int64_t width, gm_gather_
 static int open_inputs(survey *s)
 {
     gm_run *run = s->run;
-    const gm_gather_case *c = run->c;
-    const gm_gather_plan *plan = &((const gm_gather *)run->own)->plan;
+    const gm_gather_case *c = s->c;
+    const gm_gather_plan *plan = s->plan;
     int64_t block = gm_min(plan->block, c->positions), stretches = stretches_of(c, block);
     int64_t most = stretches * length_of(stretches, block);
     int status = GM_OK;
@@ -186,7 +188,7 @@ static int survey_ranks(survey *s)
     int64_t width_before = 0;
     for (int rank = 0; rank < run->job->ranks->size; rank++) {
         gm_range positions, columns;
-        gm_gather_share(run->c, run->job->ranks->size, rank, &positions, &columns);
+        gm_gather_share(s->c, run->job->ranks->size, rank, &positions, &columns);
         int64_t width = gm_range_length(columns);
         if (rank > 0 && positions.begin == before.begin && positions.end == before.end && width == width_before) {
             g->traffic[rank] = g->traffic[rank - 1];
@@ -204,7 +206,7 @@ static int survey_ranks(survey *s)
 int gm_gather_survey(gm_run *run)
 {
     gm_gather *g = run->own;
-    survey s = {.run = run};
+    survey s = {.run = run, .c = run->c, .plan = &g->plan};
     if (g->plan.held) { /* by the case alone */
         g->has_traffic = 0;
         return GM_OK;

@@ -17,8 +17,8 @@ typedef struct gm_rates {
     int ranks, hosts, sharers;              /* of the run; ranks that share a device */
     int reads_measured, exchanges_measured; /* not the default */
     int modelled;                           /* of a machine that is only described */
-    double read_rank, read_host;            /* of one rank alone; of all ranks of a host together */
-    double write_rank, write_host;          /* the same */
+    double read_rank, read_host;            /* of one rank alone; the most of a host's ranks together, see work.c */
+    double write_rank, write_host;          /* of one rank alone; of all ranks of a host together */
     double reads_rank;                      /* calls per second of one rank, each of which reads a run */
     double writes_rank, writes_host;        /* the same of writing; of all ranks of a host together */
     double storage;                         /* read and written by all hosts together; INFINITY: each has its own */
