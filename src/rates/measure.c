@@ -8,6 +8,7 @@
 #include "io/read/reader.h"
 #include "mpi/exchange.h"
 #include "src/exchange/staged.h"
+#include "src/rates/work.h"
 #include "src/stream/pool.h"
 
 #include <math.h>
@@ -66,9 +67,15 @@ static int measure_read_all(const gm_rates_sample *s, gm_rates *rates)
     if (status || alone <= 0 || together <= 0)
         return status;
     together = fmax(together, alone); /* the first round has read from slower storage than the second */
-    rates->read_rank = rates->unified ? alone : fmin(alone, rates->read_rank);
-    rates->read_host = rates->unified ? together : fmin(together, rates->read_host);
     rates->reads_measured = 1;
+    if (rates->unified) {
+        rates->read_rank = alone;
+        rates->read_host = together;
+        return GM_OK;
+    }
+    rates->read_rank = fmin(alone, rates->read_rank); /* of reading with copies */
+    rates->read_host = fmin(gm_work_read_host(rates->read_rank, together, gm_rates_host_ranks(rates)),
+                            rates->read_host);
     return GM_OK;
 }
 

@@ -20,6 +20,11 @@ static double read_rate_of(const gm_rates *r, int ranks)
     return part_of(r->read_rank, r->read_host - left, ranks);
 }
 
+double gm_work_read_host(double alone, double together, int ranks)
+{
+    return ranks > 1 ? together + fmax(together - alone, 0) / (ldexp(1, ranks - 1) - 1) : fmax(alone, together);
+}
+
 /* Stages at the same time: as long as the longest, and a part of the others, as none is ever ready when another wants
  * it: wall time over the busiest phase is 1.05 to 1.17 in docs/performance.md. */
 static double overlapped(const double *stages, int count)

@@ -79,6 +79,16 @@ static void test_seconds(void)
     tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 100e9 / read_rate_of_four(&gpu)) &&
                about(gm_work_seconds(&work, &cpu, four, NULL), 100e9 / (cpu.read_host / 4)),
            "ranks share their host's storage, and each one adds half of what those before leave of it");
+    int same = 1;
+    for (int ranks = 1; ranks <= 64; ranks++) {
+        const double alone = 10e9, together = ranks == 1 ? alone : 15e9;
+        gm_rates measured = gpu;
+        measured.read_rank = alone;
+        measured.read_host = gm_work_read_host(alone, together, ranks);
+        double seconds = gm_work_seconds(&work, &measured, (gm_crew){ranks, 1, ranks}, NULL);
+        same &= about(seconds, 100e9 / fmin(alone, together / ranks));
+    }
+    tap_ok(same, "1 to 64 ranks that were measured read as they did then");
     gm_rates disk = gpu;
     disk.read_rank = disk.read_host = 1e9;
     tap_ok(about(gm_work_seconds(&work, &disk, one, NULL), 100) &&
