@@ -79,19 +79,12 @@ static gm_value place(int64_t index)
     return index < 0 ? whole(1, 1) : whole((uint64_t)index, 0);
 }
 
-static double as_double(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static gm_value extreme(const gm_total *t, gm_dtype_kind kind, uint64_t bits_of)
 {
     if (t->count == 0)
         return kind == GM_FLOAT ? real(NAN) : (gm_value){.kind = GM_VALUE_NONE};
     if (kind == GM_FLOAT)
-        return real(as_double(bits_of));
+        return real(gm_bits_double(bits_of));
     int negative = kind == GM_SIGNED && bits_of >> 63;
     return whole(negative ? -bits_of : bits_of, negative);
 }
@@ -109,7 +102,7 @@ static double mean_of(gm_double2 sum, double n)
  */
 static double of_infinities(const gm_total *t)
 {
-    double least = as_double(t->min), most = as_double(t->max);
+    double least = gm_bits_double(t->min), most = gm_bits_double(t->max);
     return (isinf(least) ? least : 0) + (isinf(most) ? most : 0);
 }
 
