@@ -2,6 +2,7 @@
  * once. */
 #include "base/statistics.h"
 
+#include "base/text/words.h"
 #include "base/wide.h"
 
 #include <float.h>
@@ -24,12 +25,10 @@ const char *gm_statistic_name(gm_statistic statistic)
     return names[statistic];
 }
 
-gm_statistic gm_statistic_find(const char *name, size_t length)
+gm_statistic gm_statistic_find(const char *name)
 {
-    int i = 0;
-    while (i < GM_STATISTICS && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0))
-        i++;
-    return (gm_statistic)i;
+    int index = gm_word_index(names, GM_STATISTICS, name);
+    return index < 0 ? GM_STATISTICS : (gm_statistic)index;
 }
 
 unsigned gm_statistic_want(gm_statistic statistic, gm_dtype type)

@@ -229,8 +229,8 @@ typedef enum gm_statistic {
 } gm_statistic;
 
 const char *gm_statistic_name(gm_statistic statistic);
-/* GM_STATISTICS when there is none of this name, which has length bytes. */
-gm_statistic gm_statistic_find(const char *name, size_t length);
+/* The statistic called name; GM_STATISTICS when there is none. */
+gm_statistic gm_statistic_find(const char *name);
 
 /* The parts of a record that a device computes, besides count and nan, which it always does. Other parts stay 0. */
 enum {

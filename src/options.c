@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "base/text/nearest.h"
+#include "base/text/words.h"
 
 #include <getopt.h>
 #include <stddef.h>
@@ -72,13 +73,10 @@ const char *gm_operation_name(int operation)
 /* Is value one of the words of "a|b|c"? */
 static int is_choice(const char *words, const char *value)
 {
-    size_t length = strlen(value);
-    for (const char *w = words; length; w = strchr(w, '|') + 1) {
-        if (strncmp(w, value, length) == 0 && (w[length] == '|' || w[length] == '\0'))
+    char word[32];
+    for (const char *list = words; list;)
+        if (gm_word_next(&list, '|', word, sizeof word) && strcmp(word, value) == 0)
             return 1;
-        if (!strchr(w, '|'))
-            break;
-    }
     return 0;
 }
 

@@ -1,19 +1,16 @@
 /* Sizes of the tests of buffers, and the cache states to measure them in. */
 #include "base/size.h"
+#include "base/text/words.h"
 #include "src/bench/bench.h"
-
-#include <string.h>
 
 static int parse_sizes(const gm_bench *bench, int64_t unit, int64_t *sizes, int *count)
 {
     const char *text = bench->job->options->shapes;
     *count = 0;
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    for (const char *list = text; list;) {
         char word[32];
-        int length = (int)gm_min((int64_t)strcspn(at, ","), sizeof word);
-        snprintf(word, sizeof word, "%.*s", length, at);
-        if (length == sizeof word || *count == GM_BENCH_SIZES || gm_size_parse(word, &sizes[*count]) ||
-            sizes[*count] < unit)
+        if (!gm_word_next(&list, ',', word, sizeof word) || *count == GM_BENCH_SIZES ||
+            gm_size_parse(word, &sizes[*count]) || sizes[*count] < unit)
             return gm_fail(
                 GM_EUSAGE,
                 "--shapes '%s': bench %s expected up to %d sizes of at least %lld bytes, at most " GM_SIZE_MOST_TEXT

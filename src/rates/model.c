@@ -1,6 +1,7 @@
 #include "src/rates/model.h"
 
 #include "base/size.h"
+#include "base/text/words.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -124,11 +125,8 @@ int gm_model_parse(const char *text, gm_model *model)
     char word[TEXT];
     int given[KEYS] = {0}, status = GM_OK;
     *model = (gm_model){.nodes = 1, .gpus = 1, .memory = usual_memory};
-    for (const char *at = text; at && !status; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        int length = (int)strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", length, at);
-        status = length < TEXT ? read_word(word, model, given) : fail_key(word);
-    }
+    for (const char *list = text; list && !status;)
+        status = gm_word_next(&list, ',', word, sizeof word) ? read_word(word, model, given) : fail_key(word);
     if (!status && model->nodes * model->gpus > GM_MODEL_RANKS)
         status = gm_fail(GM_EUSAGE, "--model: %lld nodes of %lld GPUs are %lld ranks, expected at most %d",
                          (long long)model->nodes, (long long)model->gpus, (long long)(model->nodes * model->gpus),

@@ -43,24 +43,25 @@ static int read_axis(const char *axis, gm_reduce_case *r)
 }
 
 /* "min,max": in the order given. */
-static int read_statistics(gm_reduce_case *c, const char *list)
+static int read_statistics(gm_reduce_case *c, const char *text)
 {
     unsigned seen = 0;
-    for (int i = 0; !list && i < GM_STAT_ARGMIN; i++)
+    for (int i = 0; !text && i < GM_STAT_ARGMIN; i++)
         c->statistic[c->statistics++] = (gm_statistic)i;
-    for (const char *at = list; at;) {
-        size_t length = strcspn(at, ",");
-        gm_statistic statistic = gm_statistic_find(at, length);
+    for (const char *list = text; list;) {
+        const char *at = list;
+        char word[64];
+        int is_whole = gm_word_next(&list, ',', word, sizeof word);
+        gm_statistic statistic = is_whole ? gm_statistic_find(word) : GM_STATISTICS;
         if (statistic == GM_STATISTICS)
             return gm_fail(
                 GM_EUSAGE,
                 "--stat '%.*s': expected some of count,nan,min,max,sum,sumsq,mean,var,std,norm,argmin,argmax",
-                (int)gm_escape_fit(at, (size_t)gm_min((int64_t)length, 60)), at);
+                (int)gm_escape_fit(at, strlen(word)), at);
         if (seen >> statistic & 1)
-            return gm_fail(GM_EUSAGE, "--stat %s: %s is listed twice", list, gm_statistic_name(statistic));
+            return gm_fail(GM_EUSAGE, "--stat %s: %s is listed twice", text, gm_statistic_name(statistic));
         seen |= 1u << statistic;
         c->statistic[c->statistics++] = statistic;
-        at = at[length] ? at + length + 1 : NULL;
     }
     for (int i = 0; i < c->statistics; i++)
         c->want |= gm_statistic_want(c->statistic[i], c->dataset.type);

@@ -2,6 +2,7 @@
 #include "src/bench/operations/product.h"
 
 #include "base/size.h"
+#include "base/text/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,12 +41,10 @@ int gm_product_parse(const gm_bench *bench, int batches, gm_product_shape shapes
     const char *text = bench->job->options->shapes;
     int good = 1;
     *count = 0;
-    for (const char *at = text; at && good; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    for (const char *list = text; list && good; ++*count) {
         char word[80];
-        int length = (int)gm_min((int64_t)strcspn(at, ","), sizeof word);
-        snprintf(word, sizeof word, "%.*s", length, at);
-        good = length < (int)sizeof word && *count < GM_PRODUCT_SHAPES && parse_shape(word, batches, &shapes[*count]);
-        ++*count;
+        good = gm_word_next(&list, ',', word, sizeof word) && *count < GM_PRODUCT_SHAPES &&
+               parse_shape(word, batches, &shapes[*count]);
     }
     if (good)
         return GM_OK;
@@ -69,16 +68,14 @@ int gm_grid_is_named(const char *text)
     return text && strncmp(text, name, length) == 0 && (text[length] == 0 || text[length] == ':');
 }
 
+/* "64:127:512", an odd number of sides. Returns 0 for other text. */
 static int parse_sides(const char *text, int64_t sides[GM_GRID_SIDES], int *count)
 {
     *count = 0;
-    for (const char *at = text; *at == ':'; at += 1 + strcspn(at + 1, ":")) {
+    for (const char *list = text; list;) {
         char word[24];
-        int length = (int)strcspn(at + 1, ":");
-        if (length >= (int)sizeof word || *count == GM_GRID_SIDES)
-            return 0;
-        snprintf(word, sizeof word, "%.*s", length, at + 1);
-        if (gm_integer_parse(word, 1, SIDE_MOST, &sides[(*count)++]))
+        if (!gm_word_next(&list, ':', word, sizeof word) || *count == GM_GRID_SIDES ||
+            gm_integer_parse(word, 1, SIDE_MOST, &sides[(*count)++]))
             return 0;
     }
     return *count % 2 == 1;
@@ -91,7 +88,7 @@ int gm_grid_parse(const char *text, const int64_t *sides, int side_count, gm_pro
 {
     int64_t named[GM_GRID_SIDES];
     const char *list = text + sizeof name - 1;
-    if (*list && !parse_sides(list, named, &side_count))
+    if (*list && !parse_sides(list + 1, named, &side_count))
         return gm_fail(GM_EUSAGE, "--shapes '%s': expected grid:N:N:..., an odd number of up to %d sides from 1 to %d",
                        text, GM_GRID_SIDES, SIDE_MOST);
     if (*list)
