@@ -7,17 +7,17 @@
 #include "base/status.h"
 #include "base/stop.h"
 #include "io/describe/sources_describe.h"
-#include "io/read/leaves.h"
+#include "io/read/source_pool.h"
 
 struct gm_virtual {
     const gm_dataset *record;
     gm_sources sources;
-    gm_leaves *leaves;
+    gm_source_pool *pool;
 };
 
 int64_t gm_virtual_bytes(const gm_dataset *record, int threads, int64_t room)
 {
-    return gm_leaves_bytes(record, threads, room);
+    return gm_source_pool_bytes(record, threads, room);
 }
 
 static int check_shape(const gm_dataset *record, const gm_sources *s, const char *title)
@@ -38,7 +38,7 @@ int gm_virtual_open(const gm_dataset *record, const char *title, gm_virtual **ou
     reader->record = record;
     int status = gm_sources_open(record, title, &reader->sources);
     if (!status)
-        status = gm_leaves_open(record, title, &reader->sources, &reader->leaves);
+        status = gm_source_pool_open(record, title, &reader->sources, &reader->pool);
     if (!status)
         status = check_shape(record, &reader->sources, title);
     if (!status) /* its own file is in the table */
@@ -54,7 +54,7 @@ void gm_virtual_close(gm_virtual *reader)
 {
     if (!reader)
         return;
-    gm_leaves_close(reader->leaves);
+    gm_source_pool_close(reader->pool);
     free(reader);
 }
 
@@ -152,16 +152,16 @@ static int visit_spans(void *context, const gm_spans *spans)
 {
     target *t = context;
     const gm_source *source = &t->reader->sources.source[t->source];
-    gm_leaf *leaf;
+    gm_source_entry *entry;
     if (source->kind == GM_SOURCE_VIRTUAL)
         return gm_spans_regions(spans, source->rank, visit_virtual, t);
-    int status = gm_leaves_acquire(t->reader->leaves, t->source, &leaf);
+    int status = gm_source_pool_acquire(t->reader->pool, t->source, &entry);
     if (status)
         return status;
-    t->plain = leaf->plain;
-    status = leaf->plain ? gm_spans_regions(spans, source->rank, visit_plain, t)
-                         : read_many_spans(t, &leaf->bytes, spans);
-    gm_leaves_release(t->reader->leaves, leaf);
+    t->plain = entry->plain;
+    status = entry->plain ? gm_spans_regions(spans, source->rank, visit_plain, t)
+                          : read_many_spans(t, &entry->bytes, spans);
+    gm_source_pool_release(t->reader->pool, entry);
     if (!status && source->swap != t->reader->record->swap)
         swap_spans(spans, 0, gm_dtype_size(t->reader->record->type), t->dst + spans->memory);
     return status;
