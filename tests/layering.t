@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The rules of docs/design.md, held over the source tree: which room may include which, how large a file may be, how
-# headers are guarded, that calls between files form no circle.
+# The rules of docs/design.md, held over the source tree: the floors and rooms that each may include, how large a file
+# may be, how headers are guarded, that calls between files form no circle; and the names in its list of where to
+# change.
 use strict;
 use warnings;
 use File::Basename;
@@ -8,7 +9,7 @@ use File::Basename;
 my $root = $ENV{abs_top_srcdir} // dirname($0) . "/..";
 chdir $root or die "$root: $!";
 
-# Rooms, and the rooms whose headers they may include. Tests may include all.
+# Floors, and the floors whose headers they may include. Tests may include all.
 my %below = (
     base    => [qw(base)],
     kernels => [qw(kernels base)],
@@ -18,8 +19,8 @@ my %below = (
 );
 $below{tests} = [keys %below, "tests"];
 
-# Folders of a room, and the folders of the same room whose headers they may include; "." is the room's own folder. A folder
-# may always include its own headers. A folder that is not listed may include all.
+# Rooms of a floor, and the rooms of the same floor whose headers they may include; "." is the floor's own folder. A
+# room may always include its own headers. A room that is not listed may include all.
 my %inside = (
     src => {
         "."       => [qw(stream rates start exchange summary)],
@@ -47,12 +48,12 @@ my %inside = (
 # Limits.
 my %limit = (sources => 25, lines => 400, columns => 120, macro => 20);
 
-# Libraries, and the only rooms or files that may include their headers.
+# Libraries, and the only floors that may include their headers.
 my @libraries = (
     ["HDF5",       qr{^(hdf5|H5\w*)\.h$},                   qr{^io/}],
     ["MPI",        qr{^mpi\.h$},                            qr{^mpi/}],
-    ["CUDA",       qr{^(cuda\w*|cu\w+_runtime\w*|mma|cooperative_groups|driver_types)\.h$|^(cuda|cub|cute|cutlass|thrust|nv)/},
-                                                            qr{^kernels/}],
+    ["CUDA",       qr{^(cuda\w*|cu\w+_runtime\w*|mma|cooperative_groups|driver_types)\.h$
+                    | ^(cuda|cub|cute|cutlass|thrust|nv)/}x, qr{^kernels/}],
     ["BLAS",       qr{^(cblas|openblas\w*|blis|lapacke?)\.h$}, qr{^kernels/}],
     ["hwloc",      qr{^hwloc(\.h|/)},                       qr{^mpi/}],
     ["jansson",    qr{^jansson\w*\.h$},                     qr{^src/}],
@@ -60,8 +61,8 @@ my @libraries = (
 );
 
 my (@files, @includes, %text); # includes: [file, line, sort of quote, what]
-for my $room (sort keys %below) {
-    for my $file (sort map { glob("$room/$_*.c $room/$_*.h $room/$_*.cu $room/$_*.cuh $room/$_*.def") } "", "*/", "*/*/") {
+for my $floor (sort keys %below) {
+    for my $file (sort map { glob("$floor/$_*.{c,h,cu,cuh,def}") } "", "*/", "*/*/") {
         push @files, $file;
         open(my $in, "<", $file) or die "$file: $!";
         while (<$in>) {
@@ -84,10 +85,10 @@ sub none {
 }
 
 sub show { my ($file, $line, undef, $what) = @{$_[0]}; return "$file:$line: includes $what" }
-sub room { return (split m{/}, $_[0])[0] }
+sub floor { return (split m{/}, $_[0])[0] }
 
-# The folder of a file inside its room.
-sub folder {
+# The room of a file; "." if it is in the floor's own folder.
+sub room {
     my @parts = split m{/}, $_[0];
     return @parts > 2 ? $parts[1] : ".";
 }
@@ -108,7 +109,8 @@ sub circles {
     my (%code, %definer, %uses, %reached, %done, @circles);
     for my $file (grep { /\.(c|cu)$/ } @_) {
         ($code{$file} = $text{$file}) =~ s{/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"}{}gs;
-        $definer{$1}{$file} = 1 while $code{$file} =~ /^(?!static\b|typedef\b)[a-z][^\n;={}()]*\b(gm_\w+)\([^;{}]*\)\s*\{/mg;
+        my $definition = qr/^(?!static\b|typedef\b)[a-z][^\n;={}()]*\b(gm_\w+)\([^;{}]*\)\s*\{/m;
+        $definer{$1}{$file} = 1 while $code{$file} =~ /$definition/g;
     }
     for my $file (keys %code) {
         for my $name ($code{$file} =~ /\b(gm_\w+)\b/g) {
@@ -126,7 +128,8 @@ sub circles {
         my @circle = grep { $reached{$file}{$_} && $reached{$_}{$file} } sort keys %code;
         my @calls;
         for my $from (@circle) {
-            push @calls, map { "$from calls $_: " . join(", ", sort keys %{$uses{$from}{$_}}) } grep { $uses{$from}{$_} } @circle;
+            push @calls, map { "$from calls $_: " . join(", ", sort keys %{$uses{$from}{$_}}) }
+                grep { $uses{$from}{$_} } @circle;
         }
         $done{$_} = 1 for @circle;
         push @circles, join("; ", @calls);
@@ -136,18 +139,20 @@ sub circles {
 
 none("there are sources to look at", @files && @includes ? () : ("none below " . `pwd`));
 
-for my $room (sort keys %below) {
-    my $allowed = join "|", @{$below{$room}};
-    none("$room/ includes only {" . join(", ", sort @{$below{$room}}) . "}",
-        map { show($_) } grep { room($_->[0]) eq $room && $_->[2] eq '"' && $_->[3] ne "config.h" && $_->[3] !~ m{^($allowed)/\w} } @includes);
+for my $floor (sort keys %below) {
+    my $allowed = join "|", @{$below{$floor}};
+    none("$floor/ includes only {" . join(", ", sort @{$below{$floor}}) . "}",
+        map { show($_) } grep { floor($_->[0]) eq $floor && $_->[2] eq '"' && $_->[3] ne "config.h"
+            && $_->[3] !~ m{^($allowed)/\w} } @includes);
 }
 
-for my $room (sort keys %inside) {
-    for my $folder (sort keys %{$inside{$room}}) {
-        my %allowed = map { $_ => 1 } $folder, @{$inside{$room}{$folder}};
-        none(($folder eq "." ? "$room/ itself" : "$room/$folder/") . " includes of $room/ only {" . join(", ", sort keys %allowed) . "}",
-            map { show($_) } grep { room($_->[0]) eq $room && folder($_->[0]) eq $folder
-                && $_->[2] eq '"' && room($_->[3]) eq $room && !$allowed{folder($_->[3])} } @includes);
+for my $floor (sort keys %inside) {
+    for my $room (sort keys %{$inside{$floor}}) {
+        my %allowed = map { $_ => 1 } $room, @{$inside{$floor}{$room}};
+        my $where = $room eq "." ? "$floor/ itself" : "$floor/$room/";
+        none("$where includes of $floor/ only {" . join(", ", sort keys %allowed) . "}",
+            map { show($_) } grep { floor($_->[0]) eq $floor && room($_->[0]) eq $room
+                && $_->[2] eq '"' && floor($_->[3]) eq $floor && !$allowed{room($_->[3])} } @includes);
     }
 }
 
@@ -179,7 +184,6 @@ for my $library (@libraries) {
 }
 
 my @sources = grep { !m{^tests/} } @files;
-my @code = @files;
 my %held;
 m{^(.*)/([^/]+)} && $held{$1}{$2}++ for @sources;
 none("no folder has more than $limit{sources} sources",
@@ -187,14 +191,26 @@ none("no folder has more than $limit{sources} sources",
 none("no source has more than $limit{lines} lines",
     map { my $lines = $text{$_} =~ tr/\n//; $lines > $limit{lines} ? "$_: $lines" : () } @sources);
 none("no line has more than $limit{columns} columns",
-    map { my $file = $_; my $at = 0; map { $at++; length > $limit{columns} ? "$file:$at" : () } split /\n/, $text{$file} } @code);
+    map { my $file = $_; my $at = 0; map { $at++; length > $limit{columns} ? "$file:$at" : () } split /\n/, $text{$_} }
+    @files);
 none("no macro has more than $limit{macro} lines",
-    map { my $file = $_; map { "$file: $_->[0] has $_->[1]" } long_macros($text{$file}) } @code);
+    map { my $file = $_; map { "$file: $_->[0] has $_->[1]" } long_macros($text{$file}) } @files);
 # Headers of loops (*_loops.h) have no guard, as they are included once for each type.
 none("the guard of a header is its whole path",
-    map { my $guard = "GM_" . uc(s{[/.]}{_}gr); $text{$_} =~ /^#ifndef $guard\n#define $guard\n/m ? () : "$_: not $guard" }
-    grep { /\.(h|cuh)$/ && !/_loops\.h$/ } @code);
+    map { my $guard = "GM_" . uc(s{[/.]}{_}gr);
+          $text{$_} =~ /^#ifndef $guard\n#define $guard\n/m ? () : "$_: not $guard" }
+    grep { /\.(h|cuh)$/ && !/_loops\.h$/ } @files);
 none("calls between source files form no circle", circles(@sources));
+
+# The files, and the names in them, of the section "Where to change" of docs/design.md.
+{
+    my $read = sub { open(my $in, "<", $_[0]) or die "$_[0]: $!"; return join("", <$in>) };
+    my ($rows) = $read->("docs/design.md") =~ /^## 7\..*?\n(.*?)^## 8\./ms or die "docs/design.md: no section 7";
+    my $code = join("\n", $read->("jobs/gpumem-scaling"), values %text);
+    my @words = $rows =~ /`([^`]+)`/g;
+    none("docs/design.md names no file that is not there", grep { m{^\w+/} && !-e } @words);
+    none("docs/design.md names no function that is not there", grep { /^\w+$/ && $code !~ /\b\Q$_\E\b/ } @words);
+}
 
 print "1..$tests\n";
 exit($failed > 0);
