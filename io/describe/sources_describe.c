@@ -123,7 +123,7 @@ static int has_extent(const gm_sources_build *build, int64_t source, int d)
 static int find_sources(gm_sources_build *build, int depth, gm_mappings mappings, int **sources, int *unlimited)
 {
     enum { AT_ONCE = 4096 };
-    gm_rows found = {.size = sizeof **sources};
+    gm_build_rows found = {.size = sizeof **sources};
     gm_mapping map;
     int64_t i;
     int status = GM_OK, more, source;

@@ -10,7 +10,7 @@
 
 /* --- Rows --- */
 
-int gm_build_add(gm_sources_build *build, gm_rows *rows, int64_t count, int64_t *first)
+int gm_build_add(gm_sources_build *build, gm_build_rows *rows, int64_t count, int64_t *first)
 {
     if (count > rows->room - rows->count) {
         int64_t room = gm_max(2 * rows->room, rows->count + gm_max(count, 16));
@@ -76,7 +76,7 @@ static uint64_t hash_key(int64_t number, const char *text)
 }
 
 /* The slot of a key: of its entry, or a free one. */
-static int64_t *find_slot(const gm_sources_build *build, const gm_index *index, is_entry *is, int64_t number,
+static int64_t *find_slot(const gm_sources_build *build, const gm_build_index *index, is_entry *is, int64_t number,
                           const char *text)
 {
     uint64_t at = hash_key(number, text) % (uint64_t)index->room;
@@ -86,10 +86,10 @@ static int64_t *find_slot(const gm_sources_build *build, const gm_index *index, 
 }
 
 /* Makes room for one more entry. key: the number and text of an entry. */
-static int grow(gm_sources_build *build, gm_index *index, is_entry *is,
+static int grow(gm_sources_build *build, gm_build_index *index, is_entry *is,
                 void (*key)(const gm_sources_build *build, int64_t entry, int64_t *number, const char **text))
 {
-    gm_index more = {.room = gm_max(4 * index->room, 64)};
+    gm_build_index more = {.room = gm_max(4 * index->room, 64)};
     if (2 * (index->used + 1) <= index->room)
         return GM_OK;
     more.slot = malloc((size_t)more.room * sizeof *more.slot);

@@ -13,7 +13,7 @@ struct gm_io_threads {
     /* The calls that wait for a thread, and one post per thread at the end. A condition would not do: glibc before 2.41
      * may lose a signal where several threads wait (sourceware.org bug 25847). */
     sem_t calls;
-    gm_work_on *work;
+    gm_io_threads_work *work;
     void *context;
     struct {
         int job, times;
@@ -49,7 +49,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-int gm_io_threads_open(int threads, gm_work_on *work, void *context, int max_jobs, gm_io_threads **out)
+int gm_io_threads_open(int threads, gm_io_threads_work *work, void *context, int max_jobs, gm_io_threads **out)
 {
     *out = NULL;
     gm_io_threads *pool = calloc(1, sizeof *pool);
