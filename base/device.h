@@ -102,10 +102,9 @@ typedef struct gm_device_ops {
     int (*event_open)(gm_device *device, gm_event **event);
     void (*event_close)(gm_event *event);
     int (*event_record)(gm_event *event, gm_queue *queue);
-    int (*event_wait)(gm_queue *queue,
-                      gm_event *event);            /* later work of queue starts after event; no wait on the host */
-    int (*event_done)(gm_event *event, int *done); /* asks, does not wait; an event never recorded is done */
-    int (*event_sync)(gm_event *event);            /* waits until it is done; errors of the work before surface here */
+    int (*event_wait)(gm_queue *queue, gm_event *event); /* later work of queue starts after event; the host goes on */
+    int (*event_done)(gm_event *event, int *done);       /* asks, does not wait; an event never recorded is done */
+    int (*event_sync)(gm_event *event); /* waits until it is done; errors of the work before surface here */
     /* Seconds from one event to another, both done. */
     int (*event_seconds)(gm_event *from, gm_event *to, double *seconds);
 

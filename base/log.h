@@ -18,8 +18,8 @@ void gm_log_start(void);
  * only. */
 void gm_log_setup(int speaking, gm_level level);
 
-/* With on, this process prints no notes and warnings: for work whose circumstances are told otherwise. Returns the
- * previous setting, to be restored. */
+/* With on, this process prints no notes and warnings: for work whose circumstances are reported in another way. Returns
+ * the previous setting, to be restored. */
 int gm_log_hush(int on);
 
 /* Gives stdout its usual buffer, before anything is printed: MPI_Init of MPICH takes it away. */
@@ -28,7 +28,10 @@ void gm_stdout_buffer(void);
 /* Ends the output on stdout. GM_EOUTPUT when it could not be written. */
 int gm_stdout_flush(void);
 
-void gm_error_print(const char *text); /* "gpumem-run: error: text", whoever speaks */
+void gm_error_print(const char *text); /* "gpumem-run: error: text", by any process */
+
+/* "gpumem-run: warning: ..." at every level; "note: ..." but at GM_QUIET; "note: ..." at GM_VERBOSE. Only the process
+ * that speaks prints them. */
 void gm_warn(const char *format, ...) GM_PRINTF(1, 2);
 void gm_note(const char *format, ...) GM_PRINTF(1, 2);
 void gm_detail(const char *format, ...) GM_PRINTF(1, 2);

@@ -20,6 +20,8 @@ typedef enum gm_account { GM_HOST, GM_DEVICE, GM_ACCOUNTS } gm_account;
 
 /* Sets the cap of an account in bytes; INT64_MAX (the start value) for none. */
 void gm_memory_set_cap(gm_account account, int64_t bytes);
+
+/* Bytes: the cap, the charges now, the most that they have been. */
 int64_t gm_memory_cap(gm_account account);
 int64_t gm_memory_used(gm_account account);
 int64_t gm_memory_peak(gm_account account);
@@ -42,6 +44,7 @@ int gm_host_try(size_t bytes, void **out);
 int gm_host_try_charge(int64_t bytes);
 void gm_host_release_charge(int64_t bytes);
 
+/* Sets what the allocations of gm_host_try() and gm_host_try_charge() may take together from now on. */
 void gm_memory_set_optional(int64_t bytes);
 
 /* Is the address space limited (ulimit -v)? And does the limit leave room for a mapping of this size? */

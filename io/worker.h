@@ -1,4 +1,4 @@
-/* worker.h - libhdf5 at arm's length: calls of it that read a user's files run in a child process of the rank, the
+/* worker.h - libhdf5 in a process of its own: calls of it that read a user's files run in a child of the rank, the
  * worker, so that a file on which libhdf5 crashes, hangs or takes too much memory is an error of that file. Internal to
  * io/, but for the first two functions.
  *

@@ -1,5 +1,6 @@
 /* ranks.h - the ranks of a run: start and end, placement on hosts, agreement, collectives. The program calls MPI only
- * in this folder. MPI runs at MPI_THREAD_FUNNELED: only the main thread calls these functions. */
+ * in this folder. MPI runs at MPI_THREAD_FUNNELED: only the main thread calls these functions. A failure of MPI in a
+ * collective call ends all ranks with GM_EMPI, as the others would wait for this one. */
 #ifndef GM_MPI_RANKS_H
 #define GM_MPI_RANKS_H
 
@@ -38,8 +39,8 @@ int gm_agree_late_all(const gm_ranks *ranks, int status);
 /* Broadcasts data from rank 0 to all ranks; any number of bytes. Collective. */
 int gm_broadcast_all(void *data, size_t bytes);
 
-/* Gathers data of all ranks, the same number of bytes from each (1 GiB at most), in `all` of rank 0:
- * [ranks->size][bytes], in the order of ranks; elsewhere all may be NULL. Collective. */
+/* Gathers data of all ranks, the same number of bytes from each (1 GiB at most, otherwise GM_EINTERNAL), in `all` of
+ * rank 0: [ranks->size][bytes], in the order of ranks; elsewhere all may be NULL. Collective. */
 int gm_gather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *all);
 
 /* *value becomes the minimum over all ranks. Collective. */
@@ -56,7 +57,7 @@ int gm_sum_floats_all(const double *values, double *sums, size_t count);
 int gm_sum_counts_all(uint64_t *counts, size_t count);
 
 /* *count: the number of ranks on this host with the same key; *index: this rank's index among them, in the order of
- * ranks. key: at most GM_KEY_MAX - 1 bytes. Collective. */
+ * ranks. key: at most GM_KEY_MAX - 1 bytes. GM_EDEVICE, which is agreed. Collective. */
 enum { GM_KEY_MAX = 64 };
 int gm_peers_all(const gm_ranks *ranks, const char *key, int *count, int *index);
 

@@ -44,7 +44,7 @@ typedef enum gm_device_need { GM_DEVICE_ANY, GM_DEVICE_CPU, GM_DEVICE_EACH, GM_D
 void gm_job_start_device(gm_job *job, gm_device_need need);
 
 /* Opens the device that --device and --threads ask for, once its start has ended (gm_early_wait), and sets the caps of
- * the memory accounts (--host-memory, --device-memory). Collective. */
+ * the memory accounts (--host-memory, --device-memory). GM_EDEVICE, which is agreed. Collective. */
 int gm_job_open_device_all(gm_job *job, int cpu_only);
 void gm_job_close_device(gm_job *job);
 
@@ -54,7 +54,7 @@ void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks);
 
 /* Opens exchanges between the devices of the ranks, by the path that --exchange asks for or, if that leaves the choice,
  * by the one named (may be "auto"), for the reason given. job->exchange says which was taken, and why. The caller
- * closes it, also after a failure. Collective. */
+ * closes it, also after a failure. The status is agreed, as of gm_exchange_open_all(). Collective. */
 int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, gm_exchange **exchange);
 
 /* For data that are copied as they are: where ranks share a host's memory bus, more threads than three on four

@@ -16,19 +16,22 @@ typedef struct gm_result {
     gm_axes axes;                 /* of the first one of the output, in that dataset */
 } gm_result;
 
-/* Rank 0 fills in the name of the output file: the one of --output ("FILE[:DATASET]"; dataset gets that part, if there
- * is one) or "<stem>.<operation>.h5" for the stem of `fallback`, an input. */
+/* Fills in the name of the output, file [GM_PATH_MAX]: the one of --output ("FILE[:DATASET]"; dataset [GM_NAME_MAX]
+ * gets that part, if there is one) or "<stem>.<operation>.h5" for the stem of `fallback`, an input. Rank 0. GM_EUSAGE,
+ * GM_EOUTPUT, GM_EDEVICE. */
 int gm_result_name(const gm_job *job, const char *fallback, char *file, char *dataset);
 
-/* Reads --chunk, --deflate and --shuffle into a dataset whose rank and dims are set. Rank 0. */
+/* Reads --chunk, --deflate and --shuffle into a dataset whose rank and dims are set. Rank 0. GM_EUSAGE. */
 int gm_result_layout(const gm_job *job, gm_output_dataset *dataset);
 
-/* *named: do temporary files need names, as some rank cannot open a descriptor of rank 0? Collective. */
+/* *named: do temporary files need names, as some rank cannot open a descriptor of rank 0? The status is agreed.
+ * Collective. */
 int gm_result_ask_for_names_all(const gm_job *job, int *named);
 
 /* Checks and creates the output on a thread of rank 0, while the ranks go on. record: described on rank 0, room for it
- * elsewhere; inputs: the files that the output may not replace. Both are lent until the result is finished. After
- * it succeeded gm_result_open_all() is called, also after a failure, with this rank's status. Collective. */
+ * elsewhere; inputs: the files that the output may not replace. Both are lent until the result is finished. Once
+ * it has succeeded, gm_result_open_all() is called in any case, with this rank's status. The status is agreed:
+ * GM_EDEVICE. That of the thread comes from gm_result_open_all(). Collective. */
 int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset *inputs, int input_count,
                         gm_result *result);
 

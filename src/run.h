@@ -71,7 +71,7 @@ int gm_run_share_sources_all(const gm_job *job, const gm_dataset *input);
  * replaces name, and counts as the group of the names if the operation has several. GM_EUSAGE, GM_EOUTPUT. */
 int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int rank, const int64_t *dims);
 
-/* As gm_run_describe_output(), with the name, the type and the byte order of data. */
+/* The same with the name, the type and the byte order of data. */
 int gm_run_describe_moved(gm_run *run, const gm_dataset *data, int rank, const int64_t *dims);
 
 /* text[0 .. length) -> *axis, a dimension of d as selected: a number from -rank to rank - 1; negative ones count from
@@ -95,10 +95,10 @@ gm_work gm_run_work(const gm_run *run, double read, double written);
 
 /* --- For prepare and run --- */
 
-/* Opens readers of all inputs. Not collective. */
+/* Opens readers of all inputs; gm_run_close() closes them. GM_EINPUT, GM_EDEVICE. Not collective. */
 int gm_run_open_readers(gm_run *run);
 
-/* Opens the ring of the plan, which shows the run's progress. Not collective. */
+/* Opens the ring of the plan, which shows the run's progress; gm_run_close() closes it. GM_EDEVICE. Not collective. */
 int gm_run_open_ring(gm_run *run);
 
 /* Checks that no file that the inputs are read from has changed since rank 0 described it: before results are printed,

@@ -7,8 +7,8 @@
 
 typedef struct gm_reader gm_reader;
 
-/* Opens the file of a record for reading. Also checks that it is the file that was described, and long enough for the
- * data (truncated: GM_EINPUT). */
+/* Opens the file of a record, which is copied, for reading. GM_EINPUT: it is not the file that was described, or is too
+ * short for the data. GM_EDEVICE: no memory. *reader is NULL after a failure. */
 int gm_reader_open(const gm_dataset *dataset, gm_reader **reader);
 void gm_reader_close(gm_reader *reader); /* takes NULL */
 

@@ -63,6 +63,7 @@ int gm_sources_set(gm_dataset *record, const gm_sources *sources);
 /* The table of a record, good until the process ends. Returns 0 when this process has none. */
 int gm_sources_find(const gm_dataset *record, gm_sources *sources);
 
+/* The path of file number `file`: a pointer into the table. */
 const char *gm_source_path(const gm_sources *sources, int file);
 
 /* Patch number index of a virtual source, as arithmetic wants it. */
@@ -72,6 +73,7 @@ void gm_source_get_patch(const gm_sources *sources, const gm_source *source, int
  */
 int gm_sources_check(const gm_dataset *record);
 
+/* A hash of bytes, the same on hosts of one order of bytes. */
 uint64_t gm_sources_hash(const void *data, size_t bytes);
 
 /* The table of a record as bytes (record->sources_bytes of them), for other processes; NULL when this one has none. */

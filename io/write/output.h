@@ -67,7 +67,7 @@ typedef struct gm_output_record {
     /* Filled in by gm_output_create(): */
     char temporary[GM_PATH_MAX];        /* opens the HDF5 file until it is finished (new_file.h) */
     char raw[GM_PATH_MAX];              /* the same of the scratch file for chunked datasets; "" when there are none */
-    char spool[GM_PATH_MAX];            /* begin of the names of the ranks' spools */
+    char spool[GM_PATH_MAX];            /* how the names of the ranks' spools begin */
     int descriptor, raw_descriptor;     /* of these files, in the process that created them; -1: none */
     int64_t offset[GM_OUTPUT_DATASETS]; /* of element 0: in the file, of a chunked dataset in the scratch file */
     int64_t space;                    /* size of the file after gm_output_allocate(); 0: nothing is left to allocate */

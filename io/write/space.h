@@ -9,8 +9,9 @@
 /* Allocates [from, to) of a file. Returns 0 or an errno. */
 int gm_space_allocate(int fd, int64_t from, int64_t to);
 
-/* Allocates the space of the created file for the strategies that need it: all of it, or the begin when
- * gm_output_allocate() does the rest. Where the file system cannot allocate, the strategy becomes GM_WRITE_PLAIN. */
+/* Allocates the space of the created file for the strategies that need it: all of it, or its beginning where
+ * gm_output_allocate() does the rest. Where the file system cannot allocate, the strategy becomes GM_WRITE_PLAIN.
+ * GM_EOUTPUT: there is no space. */
 int gm_space_prepare(gm_output_record *record, int fd);
 
 /* The end of a file's space when this process last checked it; one thread at a time does. */

@@ -24,7 +24,7 @@ typedef struct gm_team_work {
     int (*run)(void *context, gm_team_share *share); /* returns when the work is done */
     void (*finish)(void *context); /* not timed; after `prepare`, also where that failed. NULL: nothing */
     void *context;
-    int repetitions; /* exactly so many; 0: until the times are steady, after one that does not count; a repetition of
+    int repetitions; /* their number; 0: until the times are steady, after one that does not count; a repetition of
                         little time is several calls of run */
     double work;     /* of all ranks in a repetition: one that did less counts by its rate; 0: what it did */
 } gm_team_work;

@@ -73,8 +73,8 @@ int gm_gather_plan_make(const gm_gather_case *c, const gm_ring_request *request,
 /* Bytes of the indices that a share reads. Several blocks read them twice: once to check all of them. */
 int64_t gm_gather_index_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions);
 
-/* Bytes that a share reads and writes. Of sorted rows *read is an estimate, as if the numbers were random: for those
- * who do not know them. */
+/* Bytes that a share reads and writes. Of sorted rows *read is an estimate, as if the numbers were random: for
+ * callers that do not know them. */
 void gm_gather_bytes(const gm_gather_case *c, const gm_gather_plan *plan, gm_range positions, gm_range columns,
                      int64_t *read, int64_t *written);
 

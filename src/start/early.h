@@ -19,13 +19,13 @@ typedef struct gm_early {
 } gm_early;
 
 /* Begins the start of a kind of device (gm_device_ops: narrow, start) for the rank of this number on its host, or
- * GM_LOCAL_...; nothing where ops is NULL or of a kind that takes no time. If there is no thread to be had, nothing is
+ * GM_LOCAL_...; nothing where ops is NULL or of a kind that takes no time. If no thread can be created, nothing is
  * begun either, and the device starts when it is opened. Called on the main thread, while no other one looks at the
  * environment: what the device finds there is set here. */
 void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank);
 
-/* Waits until the start has ended, however that was: opening the device tells. A signal, or another rank that has
- * failed, ends the wait (gm_stop_status()), and the start goes on. Not collective. */
+/* Waits until the start has ended, with success or without: opening the device finds its failure again. GM_ESTOPPED,
+ * GM_EPEER: a signal, or another rank that has failed, ended the wait, and the start goes on. Not collective. */
 int gm_early_wait(gm_early *early);
 
 /* Does the start still go on? Then nothing but _exit() ends the process for sure: handlers of exit() may wait for it.

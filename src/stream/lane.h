@@ -46,11 +46,12 @@ void gm_lane_close(const gm_stream_setup *setup, gm_lane *lane);
 int gm_lane_take(const gm_stream_setup *setup, gm_lane *lane, const gm_origin *origin, void **buffer,
                  gm_lane_span *span);
 
-/* Waits for the copy of a buffer, if one has begun. *span as above. While the lane's thread does not use it. */
+/* Waits for the copy of a buffer, if one has begun. *span as above. While the lane's thread does not use it.
+ * GM_EDEVICE. */
 int gm_lane_settle(const gm_stream_setup *setup, gm_lane *lane, int at, const gm_origin *origin, gm_lane_span *span);
 
 /* Begins to copy bytes [begin, end) of what the slot's piece reads from the buffer that was taken, or of what it writes
- * to that buffer. The next buffer is another one then. On the lane's thread. */
+ * to that buffer. The next buffer is another one then. On the lane's thread. GM_EDEVICE. */
 int gm_lane_copy(const gm_stream_setup *setup, gm_lane *lane, const gm_slot *slot, gm_lane_way way, int64_t begin,
                  int64_t end);
 

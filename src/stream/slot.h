@@ -38,18 +38,20 @@ typedef struct gm_slot {
 } gm_slot;
 
 /* Allocates host memory, which gm_slot_pin() pins before the first copy, and events. device_memory: setup->piece bytes
- * of device memory, which the caller owns. A slot that failed to open is closed like any other. */
+ * of device memory, which the caller owns. A slot that failed to open is closed like any other. GM_EDEVICE. */
 int gm_slot_open(const gm_stream_setup *setup, void *device_memory, gm_slot *slot);
 void gm_slot_close(const gm_stream_setup *setup, gm_slot *slot);
 
 /* Pins the slot's memory if the device can, before the first copy, on the thread that owns the slot. */
 void gm_slot_pin(const gm_stream_setup *setup, gm_slot *slot);
 
-/* Copies what was read of the piece, bytes [begin, end) of it, from `from` to its place on the device. */
+/* Begins to copy what was read of the piece, bytes [begin, end) of it, from `from` to its place on the device. Bytes at
+ * `from` stay until the copy is done. GM_EDEVICE. */
 int gm_slot_copy_in(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, const void *from,
                     gm_queue *queue);
 
-/* Copies what is written of the piece, bytes [begin, end) of it, from its place on the device to `to`. */
+/* Begins to copy what is written of the piece, bytes [begin, end) of it, from its place on the device to `to`.
+ * GM_EDEVICE. */
 int gm_slot_copy_out(const gm_stream_setup *setup, const gm_slot *slot, int64_t begin, int64_t end, void *to,
                      gm_queue *queue);
 
@@ -59,7 +61,7 @@ int gm_slot_has_stage(const gm_slot *slot, int stage);
 /* The last device stage of the slot's piece; -1 if it has none. */
 int gm_slot_last_device_stage(const gm_slot *slot);
 
-/* Adds the time that the device has spent on the piece. All its work on the device is done. */
+/* Adds the time that the device has spent on the piece. All its work on the device is done. GM_EDEVICE. */
 int gm_slot_add_times(const gm_stream_setup *setup, const gm_slot *slot, gm_phase_times *times);
 
 #endif

@@ -150,7 +150,7 @@ typedef struct gm_stream gm_stream;
 /* Allocates the first slot and the device memory of all slots, and starts the I/O threads. setup is copied; its device
  * must outlive the stream. GM_EDEVICE when there is too little memory or no thread can be created. Not collective. */
 int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream);
-void gm_stream_close(gm_stream *stream); /* NULL is allowed */
+void gm_stream_close(gm_stream *stream); /* takes NULL */
 
 /* The queue `in` of the first device stage, for an event that marks the work enqueued so far. */
 gm_queue *gm_stream_in(gm_stream *stream);

@@ -15,7 +15,7 @@ typedef struct gm_stream_io gm_stream_io;
 /* Starts setup->threads threads for setup->depth slots, which need not be open yet. The caller owns setup and slots,
  * which must outlive *io. GM_EDEVICE when there is no memory or no thread can be created. */
 int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io **io);
-void gm_stream_io_close(gm_stream_io *io); /* ends the threads; NULL is allowed */
+void gm_stream_io_close(gm_stream_io *io); /* ends the threads; takes NULL */
 
 /* Begins a run: clears its status and its busy times, which the queue's events count. The I/O threads own no slot.
  * GM_EDEVICE. */
@@ -25,7 +25,7 @@ int gm_stream_io_begin(gm_stream_io *io, const gm_program *program, gm_queue *qu
  * failure it comes back unread or unwritten. A slot that comes back from a read is pinned. */
 void gm_stream_io_submit(gm_stream_io *io, gm_slot *slot, gm_slot_state state);
 
-/* Is so much work pending that a new slot would only wait? */
+/* Is enough work pending, so that a new slot would only wait? */
 int gm_stream_io_is_busy(gm_stream_io *io);
 
 gm_slot_state gm_stream_io_state(gm_stream_io *io, const gm_slot *slot);
