@@ -10,8 +10,8 @@ typedef struct gm_binding {
     int numa_node;  /* of the memory that is allocated; -1: any */
     int bound;      /* is this process bound to the processors? */
     char list[128]; /* "0-7": the processors, as the system numbers them; "0,2,...": there are more; "": unknown */
-    char from[16];  /* who gave the processors to share: "host": they are all that it has; "affinity": the process was
-                       started with fewer; "launcher": mpirun was; "option": of mpirun; "": unknown */
+    char from[16];  /* the source of the processors to share: "host": they are all that it has; "affinity": the process
+                       was started with fewer; "launcher": mpirun was; "option": of mpirun; "": unknown */
 } gm_binding;
 
 /* The processors that this process was given, before it is bound. */
@@ -21,7 +21,7 @@ typedef struct gm_bind_view gm_bind_view;
 gm_bind_view *gm_bind_open(int local_rank);
 void gm_bind_close(gm_bind_view *view); /* takes NULL */
 
-/* Is the binding mpirun's own choice, which nobody asked for, and may be replaced by all that mpirun was given? */
+/* Is the binding mpirun's default, which may be replaced by all processors that mpirun was given? */
 int gm_bind_is_default(const gm_bind_view *view);
 
 /* Ranks of a host that were given the same processors, and prefer the same NUMA node, have the same key [GM_KEY_MAX]:

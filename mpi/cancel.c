@@ -37,7 +37,7 @@ int gm_cancel_start(int rank, int size)
 
 void gm_cancel(void)
 {
-    if (cancel.sent || !cancel.requests || gm_cancelled()) /* who has notified this rank has notified all */
+    if (cancel.sent || !cancel.requests || gm_cancelled()) /* that rank has notified all others */
         return;
     cancel.sent = 1;
     for (int r = 0; r < cancel.size; r++)

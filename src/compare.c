@@ -147,7 +147,7 @@ static void put_count(json_t *results, const char *name, int64_t value)
     json_object_set_new(results, name, json_integer(value));
 }
 
-/* Where the first difference is, in each dimension of the view, and the two values. */
+/* The place of the first difference, in each dimension of the view, and the two values. */
 static int put_first(const gm_run *run, json_t *results, int64_t index)
 {
     const compare *c = run->c;

@@ -59,7 +59,7 @@ static void look_around(const gm_job *job, int64_t room, gm_place *s)
             look_at_device(gm_device_kinds[k], i, &s->device[s->devices++]);
 }
 
-/* How device memory goes from rank to rank. */
+/* The path by which device memory goes from rank to rank. */
 static void print_exchange(const gm_job *job, double rate)
 {
     const gm_exchange_choice *x = &job->exchange;

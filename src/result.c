@@ -90,7 +90,8 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *d)
     return status;
 }
 
-/* Room on the disk. Chunked data lie there twice for a while: as they were written or as they will be, and packed. */
+/* Space on the disk. Chunked data are there twice while they are packed: in the scratch file or in the output, and in
+ * spools. */
 static int64_t bytes_of(const gm_output_record *record)
 {
     int64_t sum = 0;

@@ -9,7 +9,7 @@
  * a surrogate pair, a code beyond Unicode. */
 static size_t decode(const unsigned char *text, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* of a character of so many bytes */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* [bytes of the character] */
     size_t length = *text < 0x80             ? 1
                     : (*text & 0xe0) == 0xc0 ? 2
                     : (*text & 0xf0) == 0xe0 ? 3

@@ -142,7 +142,7 @@ static void release_plain(gm_source_pool *pool)
         gm_host_release_charge(gm_plain_bytes());
 }
 
-/* Of an entry that nobody uses. */
+/* Of an entry that no thread uses. */
 static void close_entry(gm_source_pool *pool, gm_source_entry *entry)
 {
     if (entry->source < 0)

@@ -14,7 +14,6 @@
 #include "base/file/new_file.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "io/box.h"
 #include "io/bytes.h"
 #include "io/write/parts.h"
 #include "io/write/record.h"

@@ -46,8 +46,8 @@ typedef struct gm_rival_round_call {
     void *dst;
 } gm_rival_round_call;
 
-typedef int gm_copy(gm_queue *queue, void *dst, const void *src,
-                    size_t bytes); /* no overlap; dst and src are multiples of 16 */
+/* dst = src. Both are multiples of 16, and do not overlap. */
+typedef int gm_copy(gm_queue *queue, void *dst, const void *src, size_t bytes);
 
 /* Reads all of src, a multiple of 16. Writes sink, [16], only for one value of the data, so that the reads stay. */
 typedef int gm_read(gm_queue *queue, const void *src, size_t bytes, void *sink);

@@ -1,6 +1,6 @@
 /* The ranks of a benchmark: they measure the same cases on their own devices, begin each one together, and rank 0 has
  * the results of all. Ranks meet only here: where a case begins, where a row is added, where a test ends. A rank that
- * fails meets the others at once, at their next point, so that nobody waits. */
+ * fails meets the others at once, at their next point, so that no rank waits. */
 #include "base/memory.h"
 #include "src/bench/bench.h"
 

@@ -60,7 +60,7 @@ static int alloc_doubles(int64_t count, double **out)
     return status;
 }
 
-/* A sample of elements in rows and columns of so many parts of C. */
+/* A sample of elements, in a row of each of row_parts parts of C and a column of each of col_parts. */
 static int open_sample(const gm_bench_factors *f, int64_t row_parts, int64_t col_parts, gm_bench_sample *sample)
 {
     int is_positive = f->kind == GM_BENCH_UNIFORM && gm_dtype_get_kind(f->type) != GM_SIGNED;

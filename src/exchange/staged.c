@@ -127,7 +127,7 @@ static int start_copy(const gm_staged *s, const lane *l, int64_t i)
     return status ? status : s->ops->event_record(l->copied[i % SLOTS], l->queue);
 }
 
-/* After a failure nobody needs the copies; end() waits for those that were begun. */
+/* After a failure the copies are not needed; end() waits for those that were begun. */
 static int test_copy(const gm_staged *s, const lane *l, int64_t i, int *done)
 {
     *done = 1;

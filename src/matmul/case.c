@@ -233,7 +233,7 @@ static int is_beyond_float64(gm_dtype type)
     return gm_dtype_get_kind(type) != GM_FLOAT && gm_dtype_digits(type) > gm_dtype_digits(GM_DTYPE_F64);
 }
 
-/* 64-bit integers are checked where they go to float64, as nobody has asked for a rounding there. */
+/* 64-bit integers are checked where they go to float64, as the user has not asked for a rounding there. */
 static void set_checks(gm_matmul_case *c, gm_dtype operand)
 {
     int first = c->alpha == 0 ? GM_C0 : GM_A; /* A and B are not read then */

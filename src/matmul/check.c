@@ -116,7 +116,7 @@ static const double lost = 0x1p-1074;
 static const double square_overflow = 0x1p512; /* squares of such numbers are infinite, but on a processor */
 static const double square_safe = 0x1p-500;    /* those of larger ones lose nothing */
 
-/* What is the same for all lines of a direction. */
+/* The quantities that all lines of a direction have in common. */
 typedef struct limits {
     double alpha, beta, depth, length; /* magnitudes of the factors; k; elements of a line */
     double gamma, own;                 /* errors of an element against |A_i| |B_j|; of the check itself */
@@ -152,7 +152,7 @@ static limits limits_of(const gm_matmul *p, const direction *d)
     return l;
 }
 
-/* A line against what is expected of it. */
+/* A line, compared with the expected one. */
 typedef struct measure {
     double norm, product;         /* |A_i|; times the largest |B_j| */
     double possible;              /* the largest element that the line of C may have */
@@ -265,7 +265,8 @@ void gm_verdict_add(gm_verdict *v, const gm_verdict *other)
     v->is_wrong |= other->is_wrong;
 }
 
-/* Where bad rows and bad columns meet. An error that only one direction finds is somewhere along its lines. */
+/* The tiles in which bad rows and bad columns meet. An error that only one direction finds is somewhere along its
+ * lines. */
 static void add_suspects(const gm_matmul *p, const direction *down, const findings *rows, const direction *across,
                          const findings *cols, gm_verdict *verdict)
 {

@@ -13,9 +13,8 @@
 /* The work of a rank of a plan whose grid and blocks are set; the frame's gm_work_of, context: the plan. */
 int gm_matmul_cost_work(const void *plan, int rank, gm_work *passes);
 
-/* Whether panels are exchanged in the plan, whose grid is set: if they are to be, or if that takes less time, and can
- * be.
- */
+/* Are panels exchanged in the plan, whose grid is set? If they are asked to be, or if they can be and that takes less
+ * time. */
 int gm_matmul_cost_shares(const gm_matmul_plan *plan);
 
 /* Seconds of the busiest rank if the plan, which has its tile and leaves, had this grid, and panels came the faster

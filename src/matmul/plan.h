@@ -29,7 +29,7 @@ enum { GM_MATMUL_UNIT = 128 };
 /* Steps of a block, so that reading and computing overlap. */
 enum { GM_MATMUL_STEPS = 12 };
 
-/* How panels that several ranks need come to them. */
+/* The way in which panels that several ranks need come to them. */
 typedef enum gm_panels {
     GM_PANELS_AUTO,    /* the faster way */
     GM_PANELS_READ,    /* each rank reads them */

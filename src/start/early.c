@@ -13,7 +13,7 @@ static void *run(void *argument)
 {
     gm_early *early = argument;
     double from = gm_clock();
-    gm_error_hush(1); /* who opens the device finds the failure again */
+    gm_error_hush(1); /* opening the device finds the failure again */
     early->ops->start(early->local_rank);
     pthread_mutex_lock(&early->lock);
     early->seconds = gm_clock() - from;

@@ -67,8 +67,8 @@ static gm_lab_case *add(copies *t, const char *panel, const char *variant)
     return c;
 }
 
-/* A case of so many threads in a block, and so many of the blocks on each multiprocessor at once; resident 0: as many
- * as it can hold, which the shape tells. */
+/* A case of blocks of `threads` threads, `resident` of which are on each multiprocessor at once; 0: as many as it can
+ * hold, which the shape names. */
 static gm_lab_case *add_copy(copies *t, const char *panel, const char *variant, int bytes, int threads, int resident)
 {
     const gm_bench_pair *pair = &t->pair;

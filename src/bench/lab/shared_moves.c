@@ -26,8 +26,8 @@ static int move_cleared(const gm_lab_case *self)
     return status ? status : self->run(self, pair->bench->queue);
 }
 
-/* Parts from all over must be those of src in the opposite order: of count elements of so many bytes, from byte `from`
- * on. */
+/* Parts of the result, spread over all of it, must be those of src in the opposite order: of `count` elements of
+ * `bytes` bytes each, from byte `from` on. */
 static int expect_reversed(const gm_lab_case *self, int64_t from, int64_t count, int64_t part, int64_t bytes)
 {
     const gm_bench_pair *pair = &((const gm_shared_test *)self->test)->pair;
@@ -58,7 +58,7 @@ static int check_reversal(const gm_lab_case *self, double *max_error, double *me
     return status;
 }
 
-/* A case that reads and writes so many bytes of the pair. limit: as of gm_lab_case. */
+/* A case that reads and writes `bytes` bytes of the pair. limit: as of gm_lab_case. */
 static gm_lab_case *add_move(gm_shared_test *t, const char *panel, const char *kernel, const char *variant,
                              int64_t bytes, int limit)
 {

@@ -264,7 +264,7 @@ static void close_net(net *n)
     bench->ops->free(bench->device, n->src);
 }
 
-/* Opens a path, if it can be had: one that nobody asked for is left out. Collective. */
+/* Opens a path. One that does not open is left out, unless the user has asked for it. Collective. */
 static int open_road_all(net *n, const gm_path *path)
 {
     gm_job *job = n->bench->job;

@@ -21,7 +21,7 @@ static int64_t leaf_of(const gm_bench_product *p)
     return gm_tiling_leaf(&p->product->leaf, p->shape.m, p->shape.n, p->shape.k);
 }
 
-/* Rows of a matrix that has so many in each frame. */
+/* Rows of a matrix with `rows` of them in each frame. */
 static int64_t in_batch(const gm_bench_product *p, int64_t rows)
 {
     return gm_mul_sat(p->shape.batch, rows);

@@ -37,7 +37,7 @@ gm_bench_rival gm_rival_make(const gm_bench_product *p)
     return r;
 }
 
-/* Bytes of operands of so many rows in each frame and the columns of B, or of A. */
+/* Bytes of operands of `rows` rows and `cols` columns in each frame. */
 static int64_t operand_bytes(const gm_bench_rival *r, int64_t rows, int64_t cols)
 {
     int64_t elements = gm_mul_sat(rows, ld(r->product, cols));
