@@ -139,6 +139,20 @@ H5Z_filter_t gm_filters_id(hid_t plist, int index)
     return get_filter(plist, (unsigned)index, &it) ? it.id : H5Z_FILTER_ERROR;
 }
 
+/* HDF5 1.14.5 and 1.14.6 refuse a chunk of scaleoffset whose elements need all bits of their type:
+ * github.com/HDFGroup/hdf5/issues/5861. */
+int gm_filters_refuse_valid(hid_t set)
+{
+    unsigned major, minor, release;
+    hid_t plist = H5Dget_create_plist(set);
+    int is_scaled = 0;
+    for (int i = 0; i < H5Pget_nfilters(plist); i++)
+        is_scaled |= gm_filters_id(plist, i) == H5Z_FILTER_SCALEOFFSET;
+    gm_h5_close(plist);
+    return is_scaled && H5get_libversion(&major, &minor, &release) >= 0 && major == 1 && minor == 14 &&
+           (release == 5 || release == 6);
+}
+
 int gm_filters_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipeline)
 {
     static const struct {

@@ -32,6 +32,9 @@ int gm_filters_check_parameters(hid_t plist, const char *title, hid_t type);
 /* The filter of this index; H5Z_FILTER_ERROR where it cannot be read. */
 H5Z_filter_t gm_filters_id(hid_t plist, int index);
 
+/* May this libhdf5 refuse valid chunks of a dataset, by a fault of its own? */
+int gm_filters_refuse_valid(hid_t set);
+
 /* The filters of a chunked dataset (plist: its creation property list) whose rank, chunk and type are known. Returns
  * whether a pipeline holds them all. */
 int gm_filters_pipeline(hid_t plist, const gm_dataset *record, gm_pipeline *pipeline);

@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "io/describe/filters.h"
 #include "io/h5.h"
 #include "io/input_vfd.h"
 #include "io/read/chunk_check.h"
@@ -212,8 +213,12 @@ static int read_there(const void *argument, size_t bytes, gm_reply *reply)
     gm_input_reads_elements(1);
     ok = ok && H5Dread(o->set, o->type, memory, o->space, H5P_DEFAULT, to) >= 0;
     gm_input_reads_elements(0);
-    if (!ok)
-        status = gm_fail(GM_EINPUT, "%s: reading failed, the file is damaged: %s", o->title, gm_h5_error(reason));
+    if (!ok) {
+        gm_h5_error(reason);
+        status = gm_fail(
+            GM_EINPUT, "%s: reading failed, the file is damaged%s: %s", o->title,
+            gm_filters_refuse_valid(o->set) ? ", or has values that HDF5 1.14.5 and 1.14.6 cannot read" : "", reason);
+    }
     gm_h5_close(memory);
     return status;
 }

@@ -123,6 +123,8 @@ for name in filters:
     for kind in random.sample([t for t in types if name != "scaleoffset" or t[1] in "ui"], 5):
         shape, chunks = random.choice(sorted(chunk_shapes.items()))
         array = numbers(np.dtype(kind), shape)
+        if name == "scaleoffset" and h5py.version.hdf5_version_tuple in ((1, 14, 5), (1, 14, 6)):
+            array %= 50 # they do not read what needs all bits of a type
         path = os.path.join(folder, f"{number}.h5")
         number += 1
         with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
