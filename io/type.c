@@ -23,16 +23,33 @@ static gm_dtype find_wider(gm_dtype_kind kind, size_t bits)
     return found;
 }
 
-/* The float type whose exponent and mantissa hold those of another. */
+typedef struct float_fields {
+    size_t exponent, mantissa, bias; /* bits, bits, what is added to the exponent */
+} float_fields;
+
+static int get_fields(hid_t file_type, float_fields *f)
+{
+    size_t sign, exponent_at, mantissa_at;
+    f->bias = H5Tget_ebias(file_type);
+    return H5Tget_fields(file_type, &sign, &exponent_at, &f->exponent, &mantissa_at, &f->mantissa);
+}
+
+/* The float type that holds all numbers of another: its digits, the largest exponent, the last digit of the smallest.
+ */
 static gm_dtype find_float(hid_t file_type)
 {
-    size_t sign, exponent_at, exponent, mantissa_at, mantissa;
-    if (H5Tget_fields(file_type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) < 0)
+    static const struct {
+        gm_dtype type;
+        size_t mantissa;
+        int64_t largest, last; /* powers of 2 */
+    } wider[] = {{GM_DTYPE_F32, 23, 127, -149}, {GM_DTYPE_F64, 52, 1023, -1074}};
+    float_fields f;
+    if (get_fields(file_type, &f) < 0 || f.exponent > 11)
         return GM_DTYPES;
-    if (exponent <= 8 && mantissa <= 23)
-        return GM_DTYPE_F32;
-    if (exponent <= 11 && mantissa <= 52)
-        return GM_DTYPE_F64;
+    int64_t bias = (int64_t)f.bias, largest = (1 << f.exponent) - 2 - bias, last = 1 - bias - (int64_t)f.mantissa;
+    for (size_t i = 0; i < sizeof wider / sizeof wider[0]; i++)
+        if (f.mantissa <= wider[i].mantissa && largest <= wider[i].largest && last >= wider[i].last)
+            return wider[i].type;
     return GM_DTYPES;
 }
 
@@ -88,16 +105,21 @@ static int is_bfloat16(hid_t type)
     return H5Tequal(type, gm_h5_type(GM_DTYPE_BF16)) > 0 || is_swapped(type, GM_DTYPE_BF16);
 }
 
-/* "float32", "bfloat16"; with "(e6m9)" after it where the bits of exponent are not those of IEEE 754 for the width. */
+/* "float32", "bfloat16"; with "(e6m9)" after it where the bits of exponent are not those of IEEE 754 for the width, and
+ * "(e8m23, bias 300)" where the bias is not the middle of the exponents. */
 static void float_words(hid_t type, char *text)
 {
-    size_t sign, exponent_at, exponent, mantissa_at, mantissa, bits = H5Tget_precision(type), used;
+    size_t bits = H5Tget_precision(type), used;
     size_t expected = bits == 16 ? 5 : bits == 32 ? 8 : bits == 64 ? 11 : bits == 128 ? 15 : 0;
+    float_fields f;
     number_words(type, is_bfloat16(type) ? "bfloat" : "float", text);
     used = strlen(text);
-    if (!is_bfloat16(type) && H5Tget_fields(type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) >= 0 &&
-        exponent != expected)
-        snprintf(text + used, GM_H5_TEXT - used, " (e%zum%zu)", exponent, mantissa);
+    if (is_bfloat16(type) || get_fields(type, &f) < 0)
+        return;
+    if (f.exponent == 0 || f.exponent > 63 || f.bias != ((size_t)1 << (f.exponent - 1)) - 1)
+        snprintf(text + used, GM_H5_TEXT - used, " (e%zum%zu, bias %zu)", f.exponent, f.mantissa, f.bias);
+    else if (f.exponent != expected)
+        snprintf(text + used, GM_H5_TEXT - used, " (e%zum%zu)", f.exponent, f.mantissa);
 }
 
 static void string_words(hid_t type, char *text)

@@ -45,8 +45,8 @@ static void check_odd_numbers(void)
     static const struct {
         const char *name;
         gm_dtype type;
-    } want[] = {{"/i24", GM_DTYPE_I32},  {"/u12", GM_DTYPE_U16}, {"/i40", GM_DTYPE_I64}, {"/e6m9", GM_DTYPE_F32},
-                {"/e8b1", GM_DTYPE_F32}, {"/f24", GM_DTYPE_F32}, {"/pad", GM_DTYPE_I32}};
+    } want[] = {{"/i24", GM_DTYPE_I32},  {"/u12", GM_DTYPE_U16},  {"/i40", GM_DTYPE_I64}, {"/e6m9", GM_DTYPE_F32},
+                {"/e8b1", GM_DTYPE_F64}, {"/b300", GM_DTYPE_F64}, {"/f24", GM_DTYPE_F32}, {"/pad", GM_DTYPE_I32}};
     hid_t file = make_file("odd.h5"), type;
 
     type = H5Tcopy(H5T_STD_I32LE);
@@ -71,6 +71,10 @@ static void check_odd_numbers(void)
     H5Tset_fields(type, 15, 7, 8, 0, 7); /* the fields of bfloat16, another bias */
     H5Tset_ebias(type, 126);
     put_dataset(file, "/e8b1", type, 2, shape, H5P_DEFAULT, H5T_NATIVE_INT, (int[12]){5});
+    H5Tclose(type);
+    type = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_ebias(type, 300); /* down to 2^-322 */
+    put_dataset(file, "/b300", type, 2, shape, H5P_DEFAULT, H5T_NATIVE_DOUBLE, (double[12]){0x1p-200});
     H5Tclose(type);
     type = H5Tcopy(H5T_IEEE_F32LE);
     H5Tset_fields(type, 23, 16, 7, 0, 16);
