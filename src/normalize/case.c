@@ -66,7 +66,8 @@ static int read_words(const gm_options *o, gm_normalize_case *c)
     if (c->method == GM_PERCENTILE && c->per == GM_PER_PIXEL)
         return gm_fail(GM_EUSAGE, "--method percentile takes --per stack or frame, not pixel");
     if (!(c->percent[0] >= 0 && c->percent[0] < c->percent[1] && c->percent[1] <= 100))
-        return gm_fail(GM_EUSAGE, "--low %g --high %g: expected 0 <= low < high <= 100", c->percent[0], c->percent[1]);
+        return gm_fail(GM_EUSAGE, "--low %.15g --high %.15g: expected 0 <= low < high <= 100", c->percent[0],
+                       c->percent[1]);
     return GM_OK;
 }
 
@@ -90,8 +91,12 @@ static int read_range(const char *text, gm_dtype type, double *lo, double *hi)
     if (!comma || strlen(text) >= sizeof copy || gm_real_parse(copy, lo) || gm_real_parse(comma + 1, hi) ||
         !(*lo < *hi))
         return gm_fail(GM_EUSAGE, "--range '%s': expected LO,HI, two numbers, the smaller one first", text);
-    if (gm_dtype_get_kind(type) == GM_FLOAT)
-        return GM_OK;
+    if (gm_dtype_get_kind(type) == GM_FLOAT) {
+        if (fmax(-*lo, *hi) < gm_dtype_overflow(type))
+            return GM_OK;
+        return gm_fail(GM_EUSAGE, "--range '%s': expected numbers that %s holds, up to %.17g in magnitude", text,
+                       gm_dtype_name(type), gm_dtype_largest(type));
+    }
     limits_of(type, &least, &most);
     if (*lo < least || *hi > most || floor(*lo) != *lo || floor(*hi) != *hi)
         return gm_fail(GM_EUSAGE, "--range '%s': expected integers that %s holds, from %.17g to %.17g", text,

@@ -253,6 +253,8 @@ def refusals():
             ("--method percentile --per pixel", 2, "stack or frame"), ("--low 50 --high 50 --method percentile", 2, "low < high"),
             ("--high 101 --method percentile", 2, "low < high"), ("--range 5,1", 2, "the smaller one first"), ("--range 5", 2, "LO,HI"),
             ("--range 0,70000", 2, "integers that u16 holds"), ("--range 0.5,7", 2, "integers that u16"), ("--range 0,inf", 2, "LO,HI"),
+            ("--range 0,65520 --type f16", 2, r"numbers that f16 holds, up to 65504 in"), ("--range=-1e39,1 --type f32", 2, "numbers that f32 holds"),
+            ("--method percentile --high 100.00001", 2, r"--high 100\.00001: expected"),
             ("--type u7", 2, "--type 'u7'"), ("--method flatfield", 2, "needs --flat"), ("--sub 3", 2, "--sub is not an option of --method minmax"),
             ("--method scale --per frame", 2, "--per is not an option"), ("--log", 2, "--log is not an option"), ("--flat other.h5", 2, "--flat is not an option"),
             ("--method flatfield --flat other.h5", 3, "other.h5:/x is 5x9x12, expected one frame"),
