@@ -62,7 +62,7 @@ typedef struct gm_gather_plan {
     gm_ring_plan ring;
 } gm_gather_plan;
 
-/* A rank's share. Ranks without one are the last. */
+/* A rank's share; of data without columns, the positions whose index it checks. Ranks without one are the last. */
 void gm_gather_share(const gm_gather_case *c, int ranks, int rank, gm_range *positions, gm_range *columns);
 
 /* The plan of a rank; request has the readers, and piece and depth where they are given. Pure. GM_EDEVICE,

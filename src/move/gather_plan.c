@@ -30,10 +30,13 @@ void gm_gather_share(const gm_gather_case *c, int ranks, int rank, gm_range *pos
 {
     *positions = (gm_range){0, c->positions};
     *columns = (gm_range){0, c->columns};
-    if (c->positions < ranks)
+    if (c->positions < ranks) {
         *columns = gm_range_split(c->columns, SHARE / c->size, ranks, rank);
-    else
+        if (rank > 0 && gm_range_length(*columns) == 0)
+            *positions = (gm_range){0, 0};
+    } else {
         *positions = gm_range_split(c->positions, 1, ranks, rank);
+    }
 }
 
 static int64_t room_for(int64_t count, int64_t bytes)

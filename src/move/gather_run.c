@@ -151,7 +151,7 @@ int gm_gather_run_all(gm_run *run)
     int status;
     atomic_store(&g->bad, INT64_MAX);
     if (g->plan.held) {
-        status = go(run, &gm_gather_load, 0, c->rows * c->columns);
+        status = go(run, &gm_gather_load, 0, gm_range_length(g->plan.positions) ? c->rows * c->columns : 0);
         if (!status)
             status = run_indices(run, g->plan.positions, 0);
     } else {

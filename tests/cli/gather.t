@@ -208,6 +208,19 @@ def outputs():
     with open("r.json") as file:
         report = json.load(file)
     gm.ok(report["bytes_written"] == x[index].nbytes and [os.path.basename(d["file"]) for d in report["inputs"]] == ["x.h5", "i.h5"], f"{device}: --report", report)
+    for shape, rows in (((3, 50), 1), ((5, 0), 2), ((300, 3000), 2)): # more ranks than rows: those without columns of their own do nothing
+        x, index = data(shape, "<u2"), draw(shape[0], rows)
+        gm.write("x.h5", x=x)
+        gm.write("i.h5", i=index)
+        for options in ("", "--chunk 1,20") if x.size else ("",):
+            gathered(f"{rows} rows of {shape}", x[index], "x.h5", "i.h5", f"{options} --report r.json", 3)
+            with open("r.json") as file:
+                report = json.load(file)
+            gm.ok(report["bytes_written"] == x[index].nbytes, f"{device}: {rows} rows of {shape}: by each rank its own", report["bytes_written"])
+    index[-1] = 300
+    gm.write("i.h5", i=index)
+    ran = gm.run(f"gather x.h5 --index i.h5 -o no.h5 --device {device}", 3)
+    gm.ok(not gm.faults_of_refusal(ran, 3, r"index at \(1\) is 300"), f"{device}: a bad index of fewer rows than ranks", ran)
 
 
 def labels():
