@@ -18,8 +18,6 @@ typedef struct item {
 
 enum { START, STOP, STEP };
 
-static const int64_t huge = INT64_C(1) << 62; /* beyond every dimension, and a dimension can still be added to it */
-
 static void skip_blanks(const char **at)
 {
     while (isblank((unsigned char)**at))
@@ -36,8 +34,10 @@ static int parse_integer(const char **at, int64_t *value)
         digit++;
     if (!isdigit((unsigned char)*digit))
         return 0;
-    for (; isdigit((unsigned char)*digit); digit++)
-        sum = sum > huge / 10 - 1 ? huge : sum * 10 + (*digit - '0');
+    for (; isdigit((unsigned char)*digit); digit++) {
+        int64_t next = *digit - '0';
+        sum = sum > (INT64_MAX - next) / 10 ? INT64_MAX : sum * 10 + next; /* no index is INT64_MAX or more */
+    }
     *value = negative ? -sum : sum;
     *at = digit;
     return 1;

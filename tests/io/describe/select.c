@@ -90,6 +90,28 @@ static void check_bad(void)
     fails(take(0, NULL, "[0]"), GM_EINPUT, "shape ()", "an index into a scalar");
 }
 
+/* Of a dimension of 2^62 + 10 elements, which one of single bytes can have. */
+static void check_far(void)
+{
+    static const int64_t dims[1] = {(INT64_C(1) << 62) + 10};
+    static const struct {
+        const char *text;
+        int64_t from_end, step, count;
+    } far[] = {
+        {"[4611686018427387909]", 5, 1, 1},
+        {"[-4611686018427387914]", (INT64_C(1) << 62) + 10, 1, 1},
+        {"[4611686018427387905:4611686018427387910]", 9, 1, 5},
+        {"[4611686018427387905::4]", 9, 4, 3},
+        {"[4611686018427387905::9223372036854775807]", 9, (INT64_C(1) << 62) + 10, 1},
+    };
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
+        tap_ok(take(1, dims, far[i].text) == GM_OK && record.selection.start[0] == dims[0] - far[i].from_end &&
+                   record.selection.step[0] == far[i].step && record.selection.count[0] == far[i].count,
+               "selection \"%s\" of 2^62 + 10", far[i].text);
+    fails(take(1, dims, "[4611686018427387914]"), GM_EINPUT, "index 4611686018427387914 is outside", "the end");
+    fails(take(1, dims, "[99999999999999999999]"), GM_EINPUT, "d[99999999999999999999]: index", "beyond 64 bits");
+}
+
 static void check_record(void)
 {
     static const int64_t dims[3] = {10, 20, 30}, none[2] = {0, 5};
@@ -202,6 +224,7 @@ int main(void)
 {
     check_good();
     check_bad();
+    check_far();
     check_record();
     check_boxes("");
     check_boxes("[:,1:3,::2,2:]");
