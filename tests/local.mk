@@ -219,6 +219,7 @@ EXTRA_DIST += \
 	tests/long/hosts.py \
 	tests/long/random_cases.py \
 	tests/long/random_data.py \
+	tests/long/random_products.py \
 	tests/long/slurm.py \
 	tests/long/unreadable.py \
 	$(GM_FAULT) \

@@ -126,9 +126,9 @@ def filters(rng):
     return pick(rng, {}, GZIP, dict(shuffle=True, **GZIP), dict(fletcher32=True), dict(shuffle=True), corpus.EVERYTHING)
 
 
-def chunks(x, rng, extendible=False):
+def chunks(x, rng, extendible=False, **storage):
     return corpus.plain(x, rng, userblock=pick(rng, 0, 0, 512), libver=pick(rng, None, "latest"), chunks=chunk_of(rng, x),
-                        maxshape=(None,) * x.ndim if extendible else None, **filters(rng))
+                        maxshape=(None,) * x.ndim if extendible else None, **(storage or filters(rng)))
 
 
 def contiguous(x, rng):
@@ -143,6 +143,37 @@ def compact(x, rng):
     with h5py.File("d.h5", "w") as f:
         corpus.create(f, x, properties)
     return "d.h5:/d", x
+
+
+def in_wider(x, rng):
+    """Each element in more bytes than it has."""
+    made = h5py.h5t.py_create(x.dtype).copy()
+    made.set_size(x.dtype.itemsize * 2)
+    if x.dtype.kind in "iu":
+        made.set_offset(int(rng.integers(8 * x.dtype.itemsize + 1)))
+    return corpus.odd(x, made, foreign_filters(x, rng)), x
+
+
+def in_bits(x, rng):
+    """Integers in so few bits that no smaller element type holds them, at any place in their bytes."""
+    bits = 8 * x.dtype.itemsize
+    needed = max(int(v).bit_length() if v >= 0 else (~int(v)).bit_length() for v in (x.min(), x.max())) + (x.dtype.kind == "i")
+    made = h5py.h5t.py_create(x.dtype).copy()
+    made.set_precision(int(rng.integers(max(needed, bits // 2 + (bits > 8)), bits + 1)))
+    made.set_offset(int(rng.integers(bits - made.get_precision() + 1)))
+    return corpus.odd(x, made, foreign_filters(x, rng)), x
+
+
+def foreign_filters(x, rng):
+    """None, or chunks that may be packed as libhdf5 alone unpacks them."""
+    if not x.ndim or rng.random() < 0.4:
+        return None
+    properties = corpus.properties_of(chunk_of(rng, x))
+    if rng.random() < 0.6:
+        properties.set_filter(h5py.h5z.FILTER_NBIT)
+    if rng.random() < 0.5:
+        properties.set_deflate(1)
+    return properties
 
 
 def is_read(name, held, is_bf16):
@@ -177,6 +208,10 @@ def stored(rng, x, folder, external=False, is_bf16=False):
         ways += [chunks, chunks, chunks, lambda y, r: chunks(y, r, True), corpus.linked]
     if x.size > 11 and x.ndim:
         ways += [corpus.early, corpus.holes, corpus.resized, *[corpus.masked] * (not is_bf16), lambda y, r: corpus.holes(y, r, **corpus.EVERYTHING)]
+        if x.dtype.kind in "iu":
+            ways += [in_wider, in_bits, lambda y, r: chunks(y, r, scaleoffset=0)]
+        elif not is_bf16 and x.dtype.itemsize > 2: # float16 in 4 bytes is read as float32
+            ways += [in_wider]
         if max(x.shape) >= 4:
             ways += [corpus.virtual, lambda y, r: corpus.virtual(y, r, pick(r, "interleaved", "gaps")), corpus.virtual_twice]
         if x.shape[0] >= 3:

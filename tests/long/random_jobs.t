@@ -17,18 +17,26 @@ import traceback
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), where) for where in ("../cli", ".")]
 import gm
 from gm import np
-import random_cases
+import random_cases as cases
+from random_products import product
 from random_data import pick
 
 SEED, RUNS, ONE = (os.environ.get(f"GPUMEM_TEST_{name}") for name in ("SEED", "RUNS", "JOB"))
 SEED, RUNS = int(SEED or 1), int(RUNS or 300)
 BATCH = 25
+OPERATIONS = [(cases.matmul, 26), (product, 20), (cases.reduce, 24), (cases.normalize, 30), (cases.flip, 9), (cases.transpose, 9), (cases.gather, 9),
+              (cases.gen, 4), (cases.compare, 7)]
 REFUSAL = re.compile(r"(?:is|are) too little for (\w+)(?: with --depth \d+)?, expected at least (\d+) bytes \([^)]*\)(?: and (\d+) bytes)?")
 
 
 def least_piece():
     """Of the files that there are, so that no job has more than some thousand pieces, each of which waits for a thread."""
     return max(1, sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(".") for name in names) // 4000)
+
+
+def case(rng):
+    share = np.cumsum([weight for _, weight in OPERATIONS])
+    return OPERATIONS[int(np.searchsorted(share, rng.integers(share[-1]), "right"))][0](rng)
 
 
 def options(rng):
@@ -72,9 +80,9 @@ class Job:
     def __init__(self, number):
         self.rng = np.random.default_rng([SEED, number])
         self.ranks = pick(self.rng, *[1] * 17, 2, 3, 4)
-        self.case = random_cases.case(self.rng)
+        self.case = case(self.rng)
         self.words, self.caps = options(self.rng)
-        if self.ranks > 1 and self.case.command[0] == "matmul" and self.rng.random() < 0.9:
+        if self.ranks > 1 and self.case.command[0] == "matmul" and "--batch" not in self.case.command and self.rng.random() < 0.9:
             self.words += grid(self.rng, self.ranks)
         self.runs = []
 
