@@ -336,9 +336,5 @@ def many_files():
                       f"{rows} files ({name}) on {ranks} ranks where {files} may be open", run)
 
 
-files_that_change()
-empty_folder()
-random_datasets()
-empty_folder()
-many_files()
+gm.together([files_that_change, random_datasets, many_files])
 gm.done()
