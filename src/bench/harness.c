@@ -59,10 +59,10 @@ static int prepare(gm_bench *bench)
         status = open_events(bench);
     if (!status)
         status = bench->ops->alloc(bench->device, bench->flush_bytes, &bench->flush);
-    if (!status)
-        status = bench->ops->zero(bench->queue, bench->flush, bench->flush_bytes);
     if (!status && !bench->ops->unified)
         status = bench->ops->host_alloc(bench->device, GM_BENCH_STAGING, &bench->staging);
+    if (!status) /* last: after a failure nothing is at work on memory that is released */
+        status = bench->ops->zero(bench->queue, bench->flush, bench->flush_bytes);
     if (!status)
         status = bench->ops->queue_sync(bench->queue);
     return status;
