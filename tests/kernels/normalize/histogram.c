@@ -5,7 +5,14 @@
 #include "kernels/normalize/calls.h"
 #include "tests/kernels/each.h"
 
-enum { ROWS = 3, COLS = 70001, N = ROWS * COLS, SHIFT = 1, PREFIXES = 3 };
+enum { ROWS = 3, COLS = 70001, FEW_COLS = 17001, SHIFT = 1, PREFIXES = 3 };
+
+static int64_t cols = COLS; /* FEW_COLS under valgrind: enough for several threads as well */
+
+static int64_t elements(void)
+{
+    return ROWS * cols;
+}
 
 /* The key of an element as a file holds it, by arithmetic on values rather than on bits where that is possible. Returns
  * 0 for NaN. */
@@ -28,7 +35,7 @@ static int key_of(gm_dtype type, int swap, const unsigned char *element, uint64_
 static void make(unsigned char *src, gm_dtype type, int kind, uint64_t *state)
 {
     size_t size = gm_dtype_size(type);
-    for (int64_t i = 0; i < (N + SHIFT) * (int64_t)size; i++) {
+    for (int64_t i = 0; i < (elements() + SHIFT) * (int64_t)size; i++) {
         int low = (i % (int64_t)size) < (int64_t)(size + 1) / 2;
         src[i] = (unsigned char)(kind == 0 ? 60 : kind == 1 && !low ? 60 + random_bits(state) % 2 : random_bits(state));
     }
@@ -44,7 +51,7 @@ static int64_t check(bench *b, const unsigned char *src, gm_dtype type, int swap
              *want = host_memory((size_t)groups * bins * sizeof *want);
     for (int64_t g = 0; g < groups; g++) { /* of elements that are there, but for the last */
         int found = 0;
-        for (int64_t i = g * COLS; i < N && found < prefixes; i++) {
+        for (int64_t i = g * cols; i < elements() && found < prefixes; i++) {
             uint64_t above = key_of(type, swap, src + (size_t)(i + SHIFT) * size, &key) ? key >> shift >> bits : 0;
             int is_new = 1;
             for (int p = 0; p < found; p++)
@@ -55,16 +62,16 @@ static int64_t check(bench *b, const unsigned char *src, gm_dtype type, int swap
     }
     for (size_t i = 0; i < (size_t)groups * bins; i++)
         counts[i] = want[i] = i % 5;
-    for (int64_t i = 0; i < N; i++) {
-        int64_t g = row_step ? i / COLS : 0;
+    for (int64_t i = 0; i < elements(); i++) {
+        int64_t g = row_step ? i / cols : 0;
         for (int p = 0; p < prefixes && key_of(type, swap, src + (size_t)(i + SHIFT) * size, &key); p++)
             if (key >> shift >> bits == prefix[g * prefixes + p])
                 want[(uint64_t)(g * prefixes + p) << bits | (key >> shift & ((1ull << bits) - 1))]++;
     }
-    void *on_src = lend(b, src, (N + SHIFT) * size), *on_prefix = lend(b, prefix, sizeof prefix),
+    void *on_src = lend(b, src, (size_t)(elements() + SHIFT) * size), *on_prefix = lend(b, prefix, sizeof prefix),
          *on_counts = lend(b, counts, (size_t)groups * bins * 8);
     gm_histogram_call call = {.rows = ROWS,
-                              .cols = COLS,
+                              .cols = cols,
                               .src = (char *)on_src + SHIFT * size,
                               .type = type,
                               .swap = swap,
@@ -129,7 +136,7 @@ static void test_keys(void)
 
 static void test_histogram(bench *b)
 {
-    unsigned char *src = host_memory((N + SHIFT) * 8);
+    unsigned char *src = host_memory((size_t)(elements() + SHIFT) * 8);
     for (int type = 0; type < GM_DTYPES && b->ops->histogram != NULL; type++)
         test_type(b, (gm_dtype)type, src);
     if (b->ops->histogram == NULL)
@@ -139,6 +146,8 @@ static void test_histogram(bench *b)
 
 int main(void)
 {
+    if (getenv("GPUMEM_TEST_MEMCHECK"))
+        cols = FEW_COLS;
     test_keys();
     each_device(test_histogram);
     return tap_done();
