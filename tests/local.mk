@@ -10,16 +10,19 @@
 # valgrind. GPUMEM_TEST_TIMES=FILE has the seconds of each.
 
 GM_TESTS = \
-	tests/io/read/chunk_faults \
 	tests/src/stream/stream_race \
-	tests/kernels/normalize/normalize \
-	tests/io/read/chunks \
+	tests/src/bench/exchange.np2 \
 	tests/src/caps \
-	tests/io/cold \
-	tests/mpi/bind \
-	tests/kernels/normalize/histogram \
+	tests/io/read/chunk_faults \
+	tests/kernels/normalize/normalize \
 	tests/src/operation.np2 \
 	tests/mpi/agree.np3 \
+	tests/io/worker \
+	tests/kernels/normalize/histogram \
+	tests/io/read/chunks \
+	tests/io/write/strategy \
+	tests/mpi/bind \
+	tests/io/cold \
 	tests/mpi/numa \
 	tests/mpi/launcher \
 	tests/kernels/sight \
@@ -27,7 +30,6 @@ GM_TESTS = \
 	tests/io/identity \
 	tests/io/virtual/patch \
 	tests/io/parallel_for \
-	tests/io/worker \
 	tests/io/read/chunk_pool \
 	tests/io/read/decode \
 	tests/io/describe/describe \
@@ -35,7 +37,6 @@ GM_TESTS = \
 	tests/io/write/output \
 	tests/io/write/output_vfd \
 	tests/io/write/parts \
-	tests/io/write/strategy \
 	tests/io/read/reader \
 	tests/io/read/virtual \
 	tests/io/describe/select \
@@ -51,7 +52,6 @@ GM_TESTS = \
 	tests/kernels/matmul/rounded \
 	tests/kernels/matmul/unpack \
 	tests/src/budget \
-	tests/src/bench/exchange.np2 \
 	tests/src/bench/kinds \
 	tests/src/bench/limits \
 	tests/src/bench/matmul \
