@@ -17,14 +17,6 @@
 
 static const int64_t second = 1000000000, tick = 10000000; /* ns; ticks are of 1 to 10 ms */
 
-static uint64_t hash(uint64_t sum, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        sum = gm_hash_step(sum, at[i]);
-    return sum;
-}
-
 /* --- This host --- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -40,7 +32,7 @@ static void find_host(void)
     if (file)
         fclose(file);
     gethostname(name, sizeof name - 1);
-    this_host = hash(hash(GM_HASH_START, name, strlen(name)), boot, strlen(boot)) | 1;
+    this_host = gm_hash_text(gm_hash_text(GM_HASH_START, name), boot) | 1;
 }
 
 /* --- Stamps --- */
@@ -61,7 +53,7 @@ static int add_range(int fd, int64_t offset, size_t bytes, uint64_t *sum)
         ssize_t got = pread(fd, room, bytes < sizeof room ? bytes : sizeof room, offset);
         if (got <= 0)
             return got < 0 ? errno : EIO;
-        *sum = hash(*sum, room, (size_t)got);
+        *sum = gm_hash_bytes(*sum, room, (size_t)got);
         offset += got;
         bytes -= (size_t)got;
     }
@@ -71,7 +63,7 @@ static int add_range(int fd, int64_t offset, size_t bytes, uint64_t *sum)
 static int take_stamp(int fd, int64_t size, uint64_t *stamp)
 {
     int64_t end = gm_min(size, END);
-    uint64_t sum = hash(GM_HASH_START, &size, sizeof size);
+    uint64_t sum = gm_hash_bytes(GM_HASH_START, &size, sizeof size);
     int failed = add_range(fd, 0, (size_t)end, &sum);
     if (!failed)
         failed = add_range(fd, size - end, (size_t)end, &sum);

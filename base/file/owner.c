@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file/path.h"
+#include "base/text/hash.h"
 
 /* Which host, and which boot of it. */
 typedef struct place {
@@ -45,12 +45,12 @@ static place find_place(void)
 {
     char text[256] = "";
     gethostname(text, sizeof text - 1);
-    uint64_t host = gm_path_hash(0, text), boot;
-    host = gm_path_hash(host, read_line("/etc/machine-id", text, sizeof text));
+    uint64_t host = gm_hash_text(GM_HASH_START, text), boot;
+    host = gm_hash_text(host, read_line("/etc/machine-id", text, sizeof text));
     ssize_t length = readlink("/proc/self/ns/pid", text, sizeof text - 1);
     text[length > 0 ? length : 0] = '\0';
-    host = gm_path_hash(host, text);
-    boot = gm_path_hash(0, read_line("/proc/sys/kernel/random/boot_id", text, sizeof text));
+    host = gm_hash_text(host, text);
+    boot = gm_hash_text(GM_HASH_START, read_line("/proc/sys/kernel/random/boot_id", text, sizeof text));
     return (place){(uint32_t)host, (uint32_t)boot, boot_time()};
 }
 
@@ -82,7 +82,7 @@ static int find_attempt(attempt *a)
     const char *count = getenv("SLURM_RESTART_COUNT");
     if (!job)
         return 0;
-    uint64_t hash = gm_path_hash(gm_path_hash(0, cluster ? cluster : ""), job);
+    uint64_t hash = gm_hash_text(gm_hash_text(GM_HASH_START, cluster ? cluster : ""), job);
     *a = (attempt){(uint32_t)(hash & 0xffffff), count ? (unsigned)strtoul(count, NULL, 10) : 0};
     return 1;
 }

@@ -31,21 +31,13 @@ const char *gm_path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
-uint64_t gm_path_hash(uint64_t seed, const char *text)
-{
-    uint64_t hash = seed ? seed : GM_HASH_START;
-    for (; *text; text++)
-        hash = gm_hash_step(hash, (unsigned char)*text);
-    return hash;
-}
-
 char *gm_path_stem(const char *path, char *stem)
 {
     const char *base = gm_path_base(path);
     if (strlen(base) <= STEM_LONGEST)
         strcpy(stem, base);
     else
-        snprintf(stem, GM_STEM_MAX, "%.*s~%016" PRIx64, STEM_CUT, base, gm_path_hash(0, base));
+        snprintf(stem, GM_STEM_MAX, "%.*s~%016" PRIx64, STEM_CUT, base, gm_hash_text(GM_HASH_START, base));
     return stem;
 }
 

@@ -22,7 +22,4 @@ int gm_path_same(const char *a, const char *b);
 /* 48 random bits for a unique name. */
 uint64_t gm_path_id(void);
 
-/* A hash of text (FNV-1a), from `seed` on; 0 begins one. */
-uint64_t gm_path_hash(uint64_t seed, const char *text);
-
 #endif

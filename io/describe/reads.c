@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/status.h"
+#include "base/text/hash.h"
 #include "io/describe/external.h"
 #include "io/describe/names.h"
 #include "io/virtual/mappings.h"
@@ -36,7 +37,7 @@ static int add_file(walk *w, gm_file_role role, const char *path)
 /* Many mappings are of one source. Returns 1 when this one was visited, -1 without memory. */
 static int was_seen(walk *w, const char *path, const char *name)
 {
-    uint64_t hash = gm_path_hash(gm_path_hash(0, path) + 1, name);
+    uint64_t hash = gm_hash_text(gm_hash_text(GM_HASH_START, path) + 1, name);
     for (int i = w->seen_count - 1; i >= 0; i--)
         if (w->seen[i] == hash)
             return 1;

@@ -35,8 +35,7 @@ uint64_t gm_sources_hash(const void *data, size_t bytes)
         sum = (sum ^ word) * 0x9e3779b97f4a7c15;
         sum ^= sum >> 29;
     }
-    for (; bytes; bytes--)
-        sum = gm_hash_step(sum, *at++);
+    sum = gm_hash_bytes(sum, at, bytes);
     return sum ^ sum >> 32;
 }
 
