@@ -86,12 +86,12 @@ static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm
         w->memory = 3 * bytes * (double)(part->leaf1 - part->leaf0);
     if (part->layer > 0)
         return;
-    gm_crew crew = gm_rates_crew(rates, workers(plan));
+    gm_contention contention = gm_rates_contention(rates, workers(plan));
     gm_matmul_part first;
     gm_work longest;
     gm_matmul_plan_part(plan, gm_matmul_plan_partner(plan, part, (int)plan->grid[2] - 1), &first);
     set_flow(plan, &first, &longest);
-    double later = gm_work_seconds(&longest, rates, crew, NULL) - gm_work_seconds(w, rates, crew, NULL) +
+    double later = gm_work_seconds(&longest, rates, contention, NULL) - gm_work_seconds(w, rates, contention, NULL) +
                    fmax(w->received, w->sent) / w->exchange;
     double band = (double)gm_min(plan->band_rows, part->rows) * (double)gm_min(plan->block_cols, part->cols) *
                   (double)p->accumulator_bytes;
@@ -159,7 +159,7 @@ static double seconds_of(const gm_matmul_plan *plan, int64_t R, int64_t C, int64
     trial.shares = shares;
     double seconds = gm_work_start_seconds(rates, workers(&trial));
     if (gm_matmul_cost_work(&trial, 0, &work)) /* the owner of the largest part: it waits for all others */
-        seconds += gm_work_seconds(&work, rates, gm_rates_crew(rates, workers(&trial)), NULL);
+        seconds += gm_work_seconds(&work, rates, gm_rates_contention(rates, workers(&trial)), NULL);
     return seconds;
 }
 

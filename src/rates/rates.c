@@ -115,11 +115,11 @@ int gm_rates_host_ranks(const gm_rates *rates)
     return (int)gm_ceil_div(rates->ranks, gm_max(rates->hosts, 1));
 }
 
-gm_crew gm_rates_crew(const gm_rates *rates, int working)
+gm_contention gm_rates_contention(const gm_rates *rates, int working)
 {
     int host = gm_rates_host_ranks(rates), on_host = (int)gm_max(gm_min(working, host), 1);
     int devices = (int)gm_max(host / gm_max(rates->sharers, 1), 1);
-    return (gm_crew){.on_host = on_host,
-                     .on_device = (int)gm_ceil_div(on_host, devices),
-                     .working = (int)gm_max(gm_min(working, rates->ranks), 1)};
+    return (gm_contention){.on_host = on_host,
+                           .on_device = (int)gm_ceil_div(on_host, devices),
+                           .working = (int)gm_max(gm_min(working, rates->ranks), 1)};
 }

@@ -44,13 +44,13 @@ typedef struct gm_rates_setting {
 
 void gm_rates_default(const gm_rates_setting *setting, gm_rates *rates);
 
-/* Ranks that work side by side: the first `working` of the run. */
-typedef struct gm_crew {
+/* Ranks that work side by side, the first `working` of the run, and contend for their hosts and devices. */
+typedef struct gm_contention {
     int on_host, on_device; /* the most of a host, of a device */
     int working;
-} gm_crew;
+} gm_contention;
 
-gm_crew gm_rates_crew(const gm_rates *rates, int working);
+gm_contention gm_rates_contention(const gm_rates *rates, int working);
 
 /* Ranks of a host, at most: those of the first host are the first ranks. */
 int gm_rates_host_ranks(const gm_rates *rates);

@@ -101,20 +101,20 @@ static void add_times(const gm_work *w, const gm_rates *r, const stage_times *t,
         times->resource[i] += w->times * busy[i];
 }
 
-double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_crew crew, gm_work_times *times)
+double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_contention contention, gm_work_times *times)
 {
-    double read_rate = read_rate_of(r, crew.on_host);
-    double write_rate = part_of(r->write_rank, r->write_host, crew.on_host);
-    double in_rate = r->to_device / crew.on_device, out_rate = r->from_device / crew.on_device;
-    double each = r->storage / fmax(crew.working, 1); /* of the storage of all hosts */
-    call_times calls = times_of_calls(w, r, crew.on_host);
+    double read_rate = read_rate_of(r, contention.on_host);
+    double write_rate = part_of(r->write_rank, r->write_host, contention.on_host);
+    double in_rate = r->to_device / contention.on_device, out_rate = r->from_device / contention.on_device;
+    double each = r->storage / fmax(contention.working, 1); /* of the storage of all hosts */
+    call_times calls = times_of_calls(w, r, contention.on_host);
     stage_times t = {.storage = storage_seconds(w, read_rate, write_rate, each, calls),
                      .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each) + calls.read,
                                [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
-                               [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * crew.on_device,
+                               [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * contention.on_device,
                                [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
                                [GM_PHASE_WRITE] = w->write / fmin(write_rate, each) + calls.write,
-                               [GM_PHASE_VERIFY] = w->verify / r->verify * crew.on_device},
+                               [GM_PHASE_VERIFY] = w->verify / r->verify * contention.on_device},
                      .ring = w->pieces * r->piece_s};
     t.compute = t.phase[GM_PHASE_COMPUTE] + t.phase[GM_PHASE_VERIFY];
     double moved = fmax(w->received, w->sent), exchange = moved > 0 ? moved / w->exchange : 0;
@@ -161,14 +161,14 @@ void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, 
             works |= has_work(&passes[i]);
         e->working += works;
     }
-    gm_crew crew = gm_rates_crew(rates, e->working);
+    gm_contention contention = gm_rates_contention(rates, e->working);
     for (int rank = 0; rank < rates->ranks; rank++) {
         gm_work sum = {0};
         gm_work_times times = {0};
         int count = of(context, rank, passes);
         double seconds = 0;
         for (int i = 0; i < count; i++) {
-            seconds += passes[i].times * gm_work_seconds(&passes[i], rates, crew, &times);
+            seconds += passes[i].times * gm_work_seconds(&passes[i], rates, contention, &times);
             add(&sum, &passes[i]);
             add(&e->all, &passes[i]);
         }

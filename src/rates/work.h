@@ -50,7 +50,7 @@ typedef struct gm_work_times {
 } gm_work_times;
 
 /* Seconds of a pass made once. Adds the busy seconds to *times (may be NULL), as often as the pass is made. */
-double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_crew crew, gm_work_times *times);
+double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_contention contention, gm_work_times *times);
 
 /* read_host of ranks with devices of their own, that makes this number of ranks of a host read at the rate `together`,
  * if one alone reads at the rate `alone`. */

@@ -27,15 +27,15 @@ static const int64_t factor[2] = {4, 16 /* all tests run */}; /* from one size t
 enum { PATHS = 4 /* at most */ };
 
 /* A path that is open. */
-typedef struct road {
-    const gm_path *path;
+typedef struct open_path {
+    const gm_path *kind;
     gm_exchange *exchange;
-} road;
+} open_path;
 
 typedef struct net {
     gm_bench *bench;
     const gm_ranks *ranks;
-    road roads[PATHS];
+    open_path paths[PATHS];
     int count;    /* of them */
     int64_t most; /* bytes of the largest message, the same on all ranks */
     char *src;    /* [most], device memory: random bits of this rank's own */
@@ -49,7 +49,7 @@ typedef enum pattern { PING_PONG, ONE_WAY, BOTH_WAYS, RING, COPIES } pattern;
 
 typedef struct trade {
     net *net;
-    const road *road; /* NULL of copies */
+    const open_path *path; /* NULL of copies */
     pattern pattern;
     int a, b;      /* two ranks; of a ring none */
     int to, from;  /* of this rank: -1 for none */
@@ -72,7 +72,7 @@ static int exchange(const trade *t, int sends, int receives, int status)
 {
     size_t n = (size_t)t->bytes;
     const gm_exchange_region out = {t->to, t->net->src, n, n, 1}, in = {t->from, t->net->dst, n, n, 1};
-    return gm_exchange_trade(t->road->exchange, sends && t->to >= 0 ? &out : NULL,
+    return gm_exchange_trade(t->path->exchange, sends && t->to >= 0 ? &out : NULL,
                              receives && t->from >= 0 ? &in : NULL, NULL, status);
 }
 
@@ -153,8 +153,8 @@ static void name(trade *t)
         snprintf(t->shape, sizeof t->shape, "%s, %d ranks", size, t->net->ranks->size);
     else
         snprintf(t->shape, sizeof t->shape, "%s, %d %s %d", size, t->a, t->pattern == ONE_WAY ? "to" : "and", t->b);
-    snprintf(t->variant, sizeof t->variant, t->road ? "%s, %s" : "%s", names[t->pattern].variant,
-             t->road ? t->road->path->name : "");
+    snprintf(t->variant, sizeof t->variant, t->path ? "%s, %s" : "%s", names[t->pattern].variant,
+             t->path ? t->path->kind->name : "");
 }
 
 /* Checks and times a case, and adds its row: that of rank 0. Collective. */
@@ -171,12 +171,12 @@ static int measure_all(trade *t)
         status = gm_together_time_all(bench, run, t, &timing);
     if (status)
         return status;
-    gm_bench_row row = gm_bench_row_make(bench, t->variant, t->road ? t->road->path->kernel : "copy", GM_CACHE_WARM,
+    gm_bench_row row = gm_bench_row_make(bench, t->variant, t->path ? t->path->kind->kernel : "copy", GM_CACHE_WARM,
                                          &timing);
     memcpy(row.shape, t->shape, sizeof row.shape);
     row.work = is_latency ? 2 * TURNS : (double)t->bytes * (double)t->count;
     row.unit = is_latency ? gm_bench_unit_latency : gm_bench_unit_bytes;
-    row.computed = !is_latency && (!t->road || t->road->path->is_through_host) ? bench->job->info.host_limit : 0;
+    row.computed = !is_latency && (!t->path || t->path->kind->is_through_host) ? bench->job->info.host_limit : 0;
     row.measured = is_pair ? n->copying : 0;
     row.measured_of = "copy to host";
     row.panel = names[t->pattern].panel;
@@ -192,7 +192,7 @@ static int measure_paths_all(net *n, pattern p, int a, int b, int64_t bytes)
 {
     int status = GM_OK;
     for (int i = 0; i < n->count && !status; i++) {
-        trade t = {.net = n, .road = &n->roads[i], .pattern = p, .a = a, .b = b, .bytes = bytes};
+        trade t = {.net = n, .path = &n->paths[i], .pattern = p, .a = a, .b = b, .bytes = bytes};
         t.count = p == PING_PONG ? TURNS : gm_max(gm_min(WINDOW_BYTES / bytes, WINDOW), 1);
         status = measure_all(&t);
     }
@@ -258,31 +258,31 @@ static void close_net(net *n)
 {
     gm_bench *bench = n->bench;
     for (int i = 0; i < n->count; i++)
-        gm_exchange_close(n->roads[i].exchange);
+        gm_exchange_close(n->paths[i].exchange);
     bench->ops->host_free(bench->device, n->back);
     bench->ops->free(bench->device, n->dst);
     bench->ops->free(bench->device, n->src);
 }
 
 /* Opens a path. One that does not open is left out, unless the user has asked for it. Collective. */
-static int open_road_all(net *n, const gm_path *path)
+static int open_path_all(net *n, const gm_path *path)
 {
     gm_job *job = n->bench->job;
-    road *r = &n->roads[n->count++];
-    r->path = path;
-    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", &r->exchange);
+    open_path *p = &n->paths[n->count++];
+    p->kind = path;
+    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", &p->exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
     gm_error_clear();
     gm_note("bench exchange: without %s: %s", path->name, job->exchange.reason);
-    gm_exchange_close(r->exchange);
+    gm_exchange_close(p->exchange);
     n->count--;
     return GM_OK;
 }
 
 /* All paths, or the one that --exchange names. The report has the best of them, and why there is no better one.
  * Collective. */
-static int open_roads_all(net *n)
+static int open_paths_all(net *n)
 {
     gm_job *job = n->bench->job;
     const char *wanted = job->options->exchange;
@@ -293,7 +293,7 @@ static int open_roads_all(net *n)
         int is_any = strcmp(wanted, "auto") == 0;
         if (!is_any && strcmp(wanted, path->name) != 0)
             continue;
-        status = open_road_all(n, path);
+        status = open_path_all(n, path);
         if (is_any && best.reason[0])
             memcpy(job->exchange.reason, best.reason, sizeof best.reason);
         if (best.version[0])
@@ -319,7 +319,7 @@ int gm_bench_exchange(gm_bench *bench)
     if (!status)
         status = gm_job_agree_all(bench->job, open_net(&n));
     if (!status)
-        status = open_roads_all(&n);
+        status = open_paths_all(&n);
     bench->is_alone = 1;
     if (!status)
         status = measure_net_all(&n);

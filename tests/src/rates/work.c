@@ -46,7 +46,7 @@ static void test_rates(void)
     tap_ok(bare.flop[GM_PRECISION_FP32] > 1e12 && bare.memory > 1e12, "a device that tells no limits has rates too");
 }
 
-static void test_crew(void)
+static void test_contention(void)
 {
     static const struct {
         int ranks, hosts, sharers, working, on_host, on_device;
@@ -55,10 +55,10 @@ static void test_crew(void)
                  {5, 2, 1, 5, 3, 1}, {1, 1, 0, 1, 1, 1}, {16, 4, 2, 5, 4, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gm_rates rates = {.ranks = cases[i].ranks, .hosts = cases[i].hosts, .sharers = cases[i].sharers};
-        gm_crew crew = gm_rates_crew(&rates, cases[i].working);
-        tap_ok(crew.on_host == cases[i].on_host && crew.on_device == cases[i].on_device,
+        gm_contention contention = gm_rates_contention(&rates, cases[i].working);
+        tap_ok(contention.on_host == cases[i].on_host && contention.on_device == cases[i].on_device,
                "%d of %d ranks on %d hosts, %d a device: %d share a host, %d a device", cases[i].working,
-               cases[i].ranks, cases[i].hosts, cases[i].sharers, crew.on_host, crew.on_device);
+               cases[i].ranks, cases[i].hosts, cases[i].sharers, contention.on_host, contention.on_device);
     }
 }
 
@@ -66,7 +66,7 @@ static void test_seconds(void)
 {
     gm_rates gpu = rates_of(0, 4, 1, 1), cpu = rates_of(1, 4, 1, 1);
     gm_work work = {.read = 100e9, .to_device = 100e9, .times = 1};
-    gm_crew one = {1, 1, 1}, four = {4, 1, 4};
+    gm_contention one = {1, 1, 1}, four = {4, 1, 4};
     gm_work_times times = {0};
     double read = 100e9 / gpu.read_rank, copy = 100e9 / gpu.to_device;
     tap_ok(about(gm_work_seconds(&work, &gpu, one, &times), fmax(read, copy) + 0.1 * fmin(read, copy)) &&
@@ -85,7 +85,7 @@ static void test_seconds(void)
         gm_rates measured = gpu;
         measured.read_rank = alone;
         measured.read_host = gm_work_read_host(alone, together, ranks);
-        double seconds = gm_work_seconds(&work, &measured, (gm_crew){ranks, 1, ranks}, NULL);
+        double seconds = gm_work_seconds(&work, &measured, (gm_contention){ranks, 1, ranks}, NULL);
         same &= about(seconds, 100e9 / fmin(alone, together / ranks));
     }
     tap_ok(same, "1 to 64 ranks that were measured read as they did then");
@@ -100,7 +100,8 @@ static void test_seconds(void)
     work = (gm_work){.received = 1e9, .sent = 0.5e9, .exchange = 1e9, .wait_s = 2, .times = 1};
     tap_ok(about(gm_work_seconds(&work, &gpu, four, NULL), 3), "the exchange, both ways at once, comes after the rest");
     work = (gm_work){.memory = 1e12, .times = 1};
-    tap_ok(about(gm_work_seconds(&work, &gpu, (gm_crew){2, 2, 4}, NULL), 2e12 / gpu.memory), "ranks share a device");
+    tap_ok(about(gm_work_seconds(&work, &gpu, (gm_contention){2, 2, 4}, NULL), 2e12 / gpu.memory),
+           "ranks share a device");
     work = (gm_work){.write = 1e9, .first_read = 0, .last_out = 1e9, .times = 1};
     tap_ok(gm_work_seconds(&work, &gpu, one, NULL) > 1.9e9 / gpu.write_rank,
            "the last piece leaves when all is computed");
@@ -115,7 +116,7 @@ static void test_calls(void)
     gm_rates_default(&setting, &single);
     setting.parts = 1;
     gm_rates_default(&setting, &parts);
-    gm_crew one = {1, 1, 1}, four = {4, 1, 4};
+    gm_contention one = {1, 1, 1}, four = {4, 1, 4};
     const double call = 1 / single.writes_rank, calls = 1e6;
     tap_ok(call > 1e-7 && call < 2e-6, "a call takes %g us", call * 1e6);
     gm_work reads = {.read = 1e9, .reads = calls, .times = 1}, writes = {.write = 1e9, .writes = calls, .times = 1};
@@ -177,7 +178,7 @@ static void test_expectation(void)
 int main(void)
 {
     test_rates();
-    test_crew();
+    test_contention();
     test_seconds();
     test_calls();
     test_expectation();
