@@ -79,7 +79,7 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
     const gm_options *o = job->options;
     const char *text[GM_OPERANDS] = {o->operands[0], o->operand_count > 1 ? o->operands[1] : o->operands[0], o->add};
     static const char *const preferred[GM_OPERANDS] = {"/A", "/B", "/C"};
-    char title[GM_PATH_MAX];
+    char title[GM_PATH_MAX], other[GM_PATH_MAX];
     if (o->operand_count == 1) {
         char *file = malloc(2 * GM_PATH_MAX + GM_NAME_MAX), *name = file ? file + GM_PATH_MAX : NULL;
         int status = file ? gm_name_split(text[GM_A], file, name, name + GM_NAME_MAX)
@@ -100,8 +100,9 @@ static int describe_operands(const gm_job *job, gm_matmul_case *c)
             return status;
     }
     if (c->is_batch && c->frames < 0)
-        return gm_fail(GM_EINPUT, "--batch: neither %s nor B is a stack of three dimensions",
-                       gm_dataset_title(&c->operand[place_of(c, GM_A)], title));
+        return gm_fail(GM_EINPUT, "--batch: neither %s nor %s is a stack of three dimensions",
+                       gm_dataset_title(&c->operand[place_of(c, GM_A)], title),
+                       gm_dataset_title(&c->operand[place_of(c, GM_B)], other));
     c->shared = same_elements(&c->operand[GM_A], &c->operand[GM_B]);
     return GM_OK;
 }

@@ -127,7 +127,7 @@ def words():
     a = np.ones((4, 6, 5))
     gm.write("w.h5", A=a, B=np.ones((4, 5, 3)), short=np.ones((3, 5, 3)), flat=np.ones((5, 3)), v=np.ones(5), C=np.ones((4, 6, 3)), wide=np.ones((4, 7, 3)))
     refused("stacks of other lengths", 3, r"w\.h5:/short has 3 frames, w\.h5:/A has 4", "w.h5:/A w.h5:/short")
-    refused("no stack", 3, r"neither w\.h5:/flat nor B is a stack", "w.h5:/flat w.h5:/flat --transpose a")
+    refused("no stack", 3, r"neither w\.h5:/flat nor w\.h5:/flat is a stack", "w.h5:/flat w.h5:/flat --transpose a")
     refused("a vector", 3, r"w\.h5:/v is 5, --batch takes stacks of three dimensions, or a matrix", "w.h5:/A w.h5:/v")
     refused("inner sizes that differ", 3, r"6x5 .*7x3.*5 and 7 differ", "w.h5:/A w.h5:/wide")
     refused("a matrix as C0", 3, r"w\.h5:/flat is 5x3, --batch takes stacks of three dimensions as C0", "w.h5 --add w.h5:/flat")
