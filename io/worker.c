@@ -151,8 +151,8 @@ static double processor_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Does the worker still answer? A damaged file keeps the processor busy, the storage does not: it may take as long as
- * it likes. */
+/* Does the worker still answer? A damaged file keeps the processor busy, and so does a walk over millions of chunks
+ * that a selection with steps passes by; the storage does not: it may take as long as it likes. */
 static int check_time(const char *title, spent *since)
 {
     double processor = processor_seconds(), waited;
@@ -168,7 +168,10 @@ static int check_time(const char *title, spent *since)
     if (processor - since->processor <= limit && waited <= seconds_most)
         return GM_OK;
     end();
-    return gm_fail(GM_EINPUT, "%s: libhdf5 does not answer after %.0f s: the file is damaged", title, waited);
+    return gm_fail(
+        GM_EINPUT,
+        "%s: libhdf5 does not answer after %.0f s: the file is damaged, or the selection spans too many chunks", title,
+        waited);
 }
 
 /* Waits for the worker's next word. On failure there is no worker any more. */
