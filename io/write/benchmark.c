@@ -46,7 +46,7 @@ struct gm_write_run {
     int files;
     char *map;                     /* of its blocks of the only file; NULL: pwrite */
     double allocated;              /* seconds of the allocation */
-    double end;                    /* time after which no block is begun */
+    double end;                    /* time after which no further block is begun */
     _Atomic int64_t written, read; /* blocks */
     char *room;                    /* for what is read */
     struct gm_write_file {
@@ -55,6 +55,12 @@ struct gm_write_run {
     } file[];                   /* [files] */
 };
 
+/* The first block counts in any case: on a busy machine the limit may have passed before a thread begins. */
+static int is_late(const gm_write_run *t, int64_t index)
+{
+    return index > 0 && gm_clock() > t->end;
+}
+
 static int write_block(void *context, int thread, int64_t index)
 {
     gm_write_run *t = context;
@@ -62,7 +68,7 @@ static int write_block(void *context, int thread, int64_t index)
     gm_bytes file = {.fd = t->file[index % t->files].fd, .code = GM_EOUTPUT, .title = "probe"};
     const char *block = t->asked.data + (size_t)thread * t->asked.stride;
     int status = GM_OK, quiet = gm_error_hush(1);
-    if (gm_clock() > t->end)
+    if (is_late(t, index))
         goto out;
     if (t->map)
         memcpy(t->map + index * (int64_t)bytes, block, bytes);
@@ -165,7 +171,7 @@ static int read_block(void *context, int thread, int64_t index)
     size_t bytes = t->asked.block_bytes;
     gm_bytes file = {.fd = t->file[index % t->files].fd, .code = GM_EOUTPUT, .title = "probe"};
     int quiet = gm_error_hush(1), status = GM_OK;
-    if (gm_clock() <= t->end) {
+    if (!is_late(t, index)) {
         status = gm_bytes_read(&file, (t->asked.before + index / t->files) * (int64_t)bytes,
                                t->room + (size_t)thread * t->asked.stride, bytes);
         t->read += !status;

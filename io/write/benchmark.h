@@ -14,7 +14,7 @@ typedef struct gm_write_benchmark {
     size_t block_bytes;  /* a multiple of 4096 */
     const char *data;    /* page-aligned; thread t writes the block at data + t * stride again and again */
     size_t stride;
-    double limit; /* seconds after which no block is begun */
+    double limit; /* seconds after which no block but the first is begun */
     int sync;     /* include the flush to the disk */
     int overlap;  /* space is allocated while it is written: the longer of the two times counts, not both */
 } gm_write_benchmark;

@@ -114,6 +114,15 @@ static void check_write(void)
                                                               .stride = PIECE,
                                                               .limit = 100}) > 0,
            "written: parts");
+    tap_ok(gm_write_benchmark_run(file, &(gm_write_benchmark){.strategy = GM_WRITE_PLAIN,
+                                                              .files = 1,
+                                                              .threads = THREADS,
+                                                              .blocks = 20,
+                                                              .block_bytes = PIECE,
+                                                              .data = block,
+                                                              .stride = PIECE,
+                                                              .limit = -1}) > 0,
+           "the first block is written where the limit has passed before");
     tap_ok(gm_write_benchmark_run(own("none/dataset.h5"), &(gm_write_benchmark){.strategy = GM_WRITE_PLAIN,
                                                                                 .files = 1,
                                                                                 .threads = 1,
