@@ -171,17 +171,17 @@ GM_TESTS_SCRIPT = \
 	tests/preload/fault.t
 
 GM_TESTS_LONG = \
+	tests/long/memcheck.t \
+	tests/long/stream_race.t \
+	tests/long/corpus.t \
 	tests/long/virtual.t \
 	tests/long/cluster.t \
 	tests/long/same_bits_more.t \
 	tests/long/mutated.t \
 	tests/long/several_hosts.t \
 	tests/long/reduce_bits.t \
-	tests/long/memcheck.t \
-	tests/long/stream_race.t \
 	tests/long/failing_calls.t \
 	tests/long/kill_points.t \
-	tests/long/corpus.t \
 	tests/long/random_jobs.t \
 	tests/long/full_disk.t \
 	tests/long/faults.t \

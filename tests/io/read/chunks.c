@@ -371,8 +371,8 @@ static void check_units(void)
 
 static void check_many(void)
 {
-    enum { CHUNKS = 100000 };
-    const hsize_t dims[2] = {CHUNKS, 4}, chunk[2] = {1, 4};
+    const int few = getenv("GPUMEM_TEST_MEMCHECK") != NULL, count = few ? 10000 : 100000;
+    const hsize_t dims[2] = {(hsize_t)count, 4}, chunk[2] = {1, 4};
     hid_t file = make_file("many.h5"), plist = chunked(chunk), set;
     const char *const names[] = {"many.h5:/written", "many.h5:/sparse"};
     gm_dataset record;
@@ -383,7 +383,7 @@ static void check_many(void)
     put_dataset(file, "/sparse", H5T_NATIVE_INT32, 2, dims, plist, H5T_NATIVE_INT32, NULL);
     for (int which = 0; which < 2; which++) {
         set = H5Dopen2(file, strchr(names[which], '/'), H5P_DEFAULT);
-        for (int i = 0; i < CHUNKS; i += which ? CHUNKS / 2 : 1)
+        for (int i = 0; i < count; i += which ? count / 2 : 1)
             H5Dwrite_chunk(set, H5P_DEFAULT, 0, (hsize_t[2]){(hsize_t)i, 0}, 16, (int32_t[4]){i & 255});
         H5Dclose(set);
     }
@@ -394,10 +394,10 @@ static void check_many(void)
         int32_t last[4];
         reader = open_reader(names[which], &record);
         opened = gm_clock() - from;
-        tap_diag("%s: %d chunks are open after %.3f s", names[which], CHUNKS, opened);
-        tap_ok(reader && (opened < 5 || getenv("GPUMEM_TEST_MEMCHECK")),
-               "%s: %d chunks open in seconds, also on a busy machine", names[which], CHUNKS);
-        tap_ok(reader && !gm_reader_read(reader, CHUNKS - 1, 1, 0, 4, last, 16) && last[3] == 0, "the last of them");
+        tap_diag("%s: %d chunks are open after %.3f s", names[which], count, opened);
+        tap_ok(reader && (opened < 5 || few), "%s: %d chunks open in seconds, also on a busy machine", names[which],
+               count);
+        tap_ok(reader && !gm_reader_read(reader, count - 1, 1, 0, 4, last, 16) && last[3] == 0, "the last of them");
         gm_reader_close(reader);
     }
 }

@@ -89,7 +89,7 @@ static void test_product(bench *b, const gm_product *product, int64_t m, int64_t
     int64_t tile_count = 2 * product->wants_tiles;
     size_t bytes = (size_t)(tile_count * product->tile * product->tile) * gm_dtype_size(product->accumulator);
     void *tiles_host = host_memory(bytes), *tiles = lend(b, tiles_host, bytes);
-    for (int way = 0; way < 32; way += getenv("GPUMEM_TEST_MEMCHECK") ? 5 : 1) {
+    for (int way = 0; way < 32; way += getenv("GPUMEM_TEST_MEMCHECK") ? 11 : 1) {
         if (!is_due())
             continue;
         int ta = way & 1, tb = way >> 1 & 1, shared = way >> 2 & 3;
