@@ -22,7 +22,7 @@ static double read_rate_of(const gm_rates *r, int ranks)
 
 double gm_work_read_host(double alone, double together, int ranks)
 {
-    return ranks > 1 ? together + fmax(together - alone, 0) / (ldexp(1, ranks - 1) - 1) : fmax(alone, together);
+    return ranks > 1 ? together + (together - alone) / (ldexp(1, ranks - 1) - 1) : together;
 }
 
 /* Stages at the same time: as long as the longest, and a part of the others, as none is ever ready when another wants

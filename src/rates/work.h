@@ -53,7 +53,7 @@ typedef struct gm_work_times {
 double gm_work_seconds(const gm_work *work, const gm_rates *rates, gm_contention contention, gm_work_times *times);
 
 /* read_host of ranks with devices of their own, that makes this number of ranks of a host read at the rate `together`,
- * if one alone reads at the rate `alone`. */
+ * if one alone reads at the rate `alone`, which is not higher. */
 double gm_work_read_host(double alone, double together, int ranks);
 
 /* Seconds that a run takes beside its passes, with this number of ranks at work. */

@@ -92,37 +92,26 @@ static void check_write(void)
     const char *file = own("dataset.h5");
     int before = entries(own("."));
     memset(block, 7, (size_t)THREADS * PIECE);
-    for (gm_write_strategy strategy = GM_WRITE_PLAIN; strategy < GM_WRITE_STRATEGIES; strategy++) {
-        gm_write_benchmark t = {.strategy = strategy,
-                                .files = 1,
-                                .threads = THREADS,
-                                .blocks = 20,
-                                .block_bytes = PIECE,
-                                .data = block,
-                                .stride = PIECE,
-                                .limit = 100,
-                                .sync = strategy == GM_WRITE_PLAIN};
-        tap_ok(gm_write_benchmark_run(file, &t) > 0 || strategy > GM_WRITE_ALLOCATED, "written: %s",
-               gm_write_strategy_name(strategy));
+    const gm_write_benchmark usual = {.strategy = GM_WRITE_PLAIN,
+                                      .files = 1,
+                                      .threads = THREADS,
+                                      .blocks = 20,
+                                      .block_bytes = PIECE,
+                                      .data = block,
+                                      .stride = PIECE,
+                                      .limit = 100};
+    gm_write_benchmark t = usual;
+    for (t.strategy = GM_WRITE_PLAIN; t.strategy < GM_WRITE_STRATEGIES; t.strategy++) {
+        t.sync = t.strategy == GM_WRITE_PLAIN;
+        tap_ok(gm_write_benchmark_run(file, &t) > 0 || t.strategy > GM_WRITE_ALLOCATED, "written: %s",
+               gm_write_strategy_name(t.strategy));
     }
-    tap_ok(gm_write_benchmark_run(file, &(gm_write_benchmark){.strategy = GM_WRITE_PLAIN,
-                                                              .files = THREADS,
-                                                              .threads = THREADS,
-                                                              .blocks = 20,
-                                                              .block_bytes = PIECE,
-                                                              .data = block,
-                                                              .stride = PIECE,
-                                                              .limit = 100}) > 0,
-           "written: parts");
-    tap_ok(gm_write_benchmark_run(file, &(gm_write_benchmark){.strategy = GM_WRITE_PLAIN,
-                                                              .files = 1,
-                                                              .threads = THREADS,
-                                                              .blocks = 20,
-                                                              .block_bytes = PIECE,
-                                                              .data = block,
-                                                              .stride = PIECE,
-                                                              .limit = -1}) > 0,
-           "the first block is written where the limit has passed before");
+    t = usual;
+    t.files = THREADS;
+    tap_ok(gm_write_benchmark_run(file, &t) > 0, "written: parts");
+    t = usual;
+    t.limit = -1;
+    tap_ok(gm_write_benchmark_run(file, &t) > 0, "the first block is written where the limit has passed before");
     tap_ok(gm_write_benchmark_run(own("none/dataset.h5"), &(gm_write_benchmark){.strategy = GM_WRITE_PLAIN,
                                                                                 .files = 1,
                                                                                 .threads = 1,
