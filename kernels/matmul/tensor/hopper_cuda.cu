@@ -53,40 +53,41 @@ static cudaError_t map_planes(const split_panel *p, int planes, int element, int
 
 /* The form of a tile, and the tiles of a leaf: how many there are, and how many clusters the device holds at once. */
 struct hopper_tiles {
-    int blocks, tile_n;
+    int blocks, rows, tile_n; /* of a cluster, of a block */
     int64_t count, at_once;
 };
 
-static hopper_tiles tiles_of(const plane_leaf *leaf, int blocks, int tile_n, int multiprocessors)
+static hopper_tiles tiles_of(const plane_leaf *leaf, int blocks, int rows, int tile_n, int multiprocessors)
 {
-    hopper_tiles tiles = {blocks, tile_n,
-                          divide_up(leaf->m, HOPPER_TILE_M * blocks) * divide_up(leaf->n, tile_n) * leaf->parts,
+    hopper_tiles tiles = {blocks, rows, tile_n,
+                          divide_up(leaf->m, rows * blocks) * divide_up(leaf->n, tile_n) * leaf->parts,
                           multiprocessors > blocks ? multiprocessors / blocks : 1};
     return tiles;
 }
 
 /* The planes of both operands, whose rows have 32 bits, and a leaf. */
 template <class SHAPE>
-static cudaError_t work_for(const split_panel *panels, const plane_leaf *leaf, hopper_work *work)
+static cudaError_t work_for(const split_panel *panels, const plane_leaf *leaf, const hopper_tiles *tiles,
+                            hopper_work *work)
 {
     enum { ELEMENT = (int)sizeof(typename SHAPE::TYPE::element) };
-    const int rows[] = {SHAPE::BOX_A, SHAPE::TILE_N / SHAPE::BLOCKS};
+    const int boxes[] = {SHAPE::BOX_A, SHAPE::TILE_N / SHAPE::BLOCKS};
     cudaError_t error = cudaSuccess;
     work->leaf = *leaf;
+    work->rows = tiles->rows;
     for (int i = 0; i < 2 && error == cudaSuccess; i++)
         error = panels[i].frames * panels[i].outer > INT32_MAX || panels[i].pitch > INT32_MAX
                     ? cudaErrorInvalidConfiguration
-                    : map_planes(&panels[i], SHAPE::PLANES, ELEMENT, rows[i], &work->maps[i]);
+                    : map_planes(&panels[i], SHAPE::PLANES, ELEMENT, boxes[i], &work->maps[i]);
     return error;
 }
 
 /* The blocks of a launch, for whose kernel shared memory is allowed. */
 template <class SHAPE>
-static cudaError_t blocks_of(const void *kernel, const plane_leaf *leaf, int multiprocessors, unsigned *blocks)
+static cudaError_t blocks_of(const void *kernel, const hopper_tiles *tiles, unsigned *blocks)
 {
-    hopper_tiles tiles = tiles_of(leaf, SHAPE::BLOCKS, SHAPE::TILE_N, multiprocessors);
-    *blocks = SHAPE::BLOCKS * (unsigned)std::min(tiles.count, tiles.at_once);
-    return tiles.count > INT32_MAX
+    *blocks = SHAPE::BLOCKS * (unsigned)std::min(tiles->count, tiles->at_once);
+    return tiles->count > INT32_MAX
                ? cudaErrorInvalidConfiguration
                : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, HOPPER_SHARED);
 }
@@ -99,14 +100,14 @@ struct leaf_launch {
     const plane_leaf *leaf;
 
     template <int BLOCKS, int TILE_N>
-    cudaError_t run(int multiprocessors) const
+    cudaError_t run(const hopper_tiles *tiles) const
     {
         typedef hopper_shape<TYPE, PLANES, BLOCKS, TILE_N> shape;
         hopper_work work;
         unsigned blocks;
-        cudaError_t error = blocks_of<shape>((const void *)multiply_leaf<shape>, leaf, multiprocessors, &blocks);
+        cudaError_t error = blocks_of<shape>((const void *)multiply_leaf<shape>, tiles, &blocks);
         if (error == cudaSuccess)
-            error = work_for<shape>(panels, leaf, &work);
+            error = work_for<shape>(panels, leaf, tiles, &work);
         return error != cudaSuccess
                    ? error
                    : launch_early(multiply_leaf<shape>, blocks, HOPPER_THREADS, HOPPER_SHARED, stream, work);
@@ -120,17 +121,17 @@ struct schemes_launch {
     const plane_leaf *leaf;
 
     template <int BLOCKS, int TILE_N>
-    cudaError_t run(int multiprocessors) const
+    cudaError_t run(const hopper_tiles *tiles) const
     {
         typedef hopper_shape<wgmma_f16, PLANES, BLOCKS, TILE_N> f16;
         typedef hopper_shape<wgmma_bf16, split_bf16x3::PLANES, BLOCKS, TILE_N> bf16;
         hopper_work first, second;
         unsigned blocks;
-        cudaError_t error = blocks_of<f16>((const void *)multiply_schemes<f16, bf16>, leaf, multiprocessors, &blocks);
+        cudaError_t error = blocks_of<f16>((const void *)multiply_schemes<f16, bf16>, tiles, &blocks);
         if (error == cudaSuccess)
-            error = work_for<f16>(panels[0], &leaf[0], &first);
+            error = work_for<f16>(panels[0], &leaf[0], tiles, &first);
         if (error == cudaSuccess)
-            error = work_for<bf16>(panels[1], &leaf[1], &second);
+            error = work_for<bf16>(panels[1], &leaf[1], tiles, &second);
         return error != cudaSuccess ? error
                                     : launch_early(multiply_schemes<f16, bf16>, blocks, HOPPER_THREADS, HOPPER_SHARED,
                                                    stream, first, second);
@@ -139,19 +140,20 @@ struct schemes_launch {
 
 /* --- The choice of a shape --- */
 
-/* Measured on this generation, of which only the ratios matter: nanoseconds of a multiprocessor for a column of 128
- * rows and 128 bytes of k; bytes that a multiprocessor reads, and stores, in a nanosecond, and that all of them do
+/* Measured on this generation, of which only the ratios matter: nanoseconds of a multiprocessor for an element of C
+ * and 128 bytes of k; bytes that a multiprocessor reads, and stores, in a nanosecond, and that all of them do
  * together; and the nanoseconds that clusters take longer to start. */
-static const double column_time = 2.9, read_rate = 55, write_rate = 50, all_reads = 7300, all_writes = 2200,
+static const double element_time = 2.9 / 128, read_rate = 55, write_rate = 50, all_reads = 7300, all_writes = 2200,
                     cluster_start = 3000;
 
 /* The time of a round of tiles in so many clusters: the steps of k, and then the stores. */
 static double round_time(const plane_leaf *leaf, const hopper_tiles *t, int64_t clusters, int planes, double steps)
 {
     double blocks = (double)clusters * t->blocks, terms = planes * (planes + 1) / 2.0;
-    double read = planes * (HOPPER_TILE_M + (double)t->tile_n / t->blocks) * GM_WGMMA_ROW;
-    double written = (double)std::min<int64_t>(leaf->m, HOPPER_TILE_M) * t->tile_n * 4;
-    return steps * std::max(terms * t->tile_n * column_time, read * std::max(blocks / all_reads, 1 / read_rate)) +
+    double read = planes * (t->rows + (double)t->tile_n / t->blocks) * GM_WGMMA_ROW;
+    double written = (double)std::min<int64_t>(leaf->m, t->rows) * t->tile_n * 4;
+    return steps * std::max(terms * t->tile_n * t->rows * element_time,
+                            read * std::max(blocks / all_reads, 1 / read_rate)) +
            written * std::max(blocks / all_writes, 1 / write_rate);
 }
 
@@ -172,22 +174,25 @@ static cudaError_t launch_best(const LAUNCH &launch)
     if (error != cudaSuccess)
         return error;
     static const struct {
-        int blocks, tile_n;
-        cudaError_t (LAUNCH::*run)(int multiprocessors) const;
-    } shapes[] = {{2, WIDE, &LAUNCH::template run<2, WIDE>},
-                  {1, 128, &LAUNCH::template run<1, 128>},
-                  {1, 64, &LAUNCH::template run<1, 64>}};
+        int blocks, rows, tile_n;
+        cudaError_t (LAUNCH::*run)(const hopper_tiles *tiles) const;
+    } shapes[] = {{2, HOPPER_TILE_M, WIDE, &LAUNCH::template run<2, WIDE>},
+                  {1, HOPPER_TILE_M, 128, &LAUNCH::template run<1, 128>},
+                  {1, HOPPER_TILE_M, 64, &LAUNCH::template run<1, 64>},
+                  {1, HOPPER_ROWS, 64, &LAUNCH::template run<1, 64>}};
+    hopper_tiles best_tiles = {};
     double least = HUGE_VAL;
     int best = 0;
-    for (int i = 0; i < 3; i++) {
-        const hopper_tiles tiles = tiles_of(launch.leaf, shapes[i].blocks, shapes[i].tile_n, count);
+    for (int i = 0; i < 4; i++) {
+        const hopper_tiles tiles = tiles_of(launch.leaf, shapes[i].blocks, shapes[i].rows, shapes[i].tile_n, count);
         double time = time_of(launch.leaf, &tiles, LAUNCH::PLANES, LAUNCH::ELEMENT);
         if (time < 0.95 * least) {
             least = time;
             best = i;
+            best_tiles = tiles;
         }
     }
-    return (launch.*shapes[best].run)(count);
+    return (launch.*shapes[best].run)(&best_tiles);
 }
 
 struct hopper_kernels {

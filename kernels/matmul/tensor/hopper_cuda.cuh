@@ -6,9 +6,9 @@
  * A block makes 128 x TILE_N of C: one thread copies planes of 128 bytes of k through a ring of slots in shared memory,
  * and two warpgroups multiply them, 64 rows each. Blocks below each other are a cluster, each of which copies its part
  * of the rows of B for all. Clusters stay until all tiles of a leaf are made, in bands of tile rows, down each column.
- * There are three shapes of tiles: clusters of two blocks with a wide tile, which read least, and single blocks with
- * tiles of 128 or 64 columns, for a C of few tiles. An element has the same bits in all: none of its sums depends on
- * its tile.
+ * There are four shapes of tiles: clusters of two blocks with a wide tile, which read least, and single blocks with
+ * tiles of 128 or 64 columns, and of 64 rows, for a C of few tiles. An element has the same bits in all: none of its
+ * sums depends on its tile.
  *
  * Tensor cores cut off the low bits of a sum. So the terms of 128 bytes of k are summed there, from 0 on, and added to
  * the sum of the leaf by ordinary additions, which round to nearest (Ootomo and Yokota, 2022). The terms of lo, 2^-11
@@ -20,35 +20,46 @@
 #include "kernels/matmul/tensor/hopper_tile_cuda.cuh"
 #include "kernels/matmul/tensor/wgmma_cuda.cuh"
 
+/* The planes of an operand pair, and what is made of them. */
+struct hopper_work {
+    CUtensorMap maps[2]; /* of A, B */
+    plane_leaf leaf;
+    int rows; /* of a block's tile: HOPPER_TILE_M, or HOPPER_ROWS, where half of the warpgroups pass it */
+};
+
 /* The thread that copies. */
 template <class SHAPE>
-static __device__ __forceinline__ void copy_tiles(const CUtensorMap *map_a, const CUtensorMap *map_b,
-                                                  const plane_leaf &p, const units_of &units, uint32_t slots,
+static __device__ __forceinline__ void copy_tiles(const hopper_work &work, const units_of &units, uint32_t slots,
                                                   uint64_t *full, uint64_t *empty)
 {
     enum { K = GM_WGMMA_ROW / (int)sizeof(typename SHAPE::TYPE::element), PART = SHAPE::TILE_N / SHAPE::BLOCKS };
+    const plane_leaf &p = work.leaf;
     int block = (int)cluster_block();
     hopper_place<SHAPE::SLOTS> at = {0, 0};
     hopper_walk<SHAPE> walk;
 
-    walk.begin(p);
-    while (walk.next(units)) {
+    walk.begin(p, work.rows);
+    while (walk.next(units, work.rows)) {
         int first = (int)(p.k + walk.part * p.next_k), steps = steps_of<K>(p, walk.part);
         int row = (int)(walk.part * p.next_a + walk.row) + block * HOPPER_TILE_M;
         int col = (int)(walk.part * p.next_b + walk.col) + block * PART;
-        int rows = SHAPE::SKIPS && walk.row + HOPPER_ROWS >= p.m ? HOPPER_ROWS : HOPPER_TILE_M;
+        bool half = SHAPE::SKIPS && (work.rows == HOPPER_ROWS || walk.row + HOPPER_ROWS >= p.m);
+        int rows = half ? HOPPER_ROWS : HOPPER_TILE_M;
+#pragma unroll 1
         for (int step = 0; step < steps; step++)
             for (int plane = 0; plane < SHAPE::PLANES; plane++) {
                 uint32_t to = slots + at.slot * SHAPE::SLOT, to_b = to + SHAPE::SLOT_A + block * PART * GM_WGMMA_ROW;
                 int k = first + step * K;
                 barrier_wait(&empty[at.slot], at.parity ^ 1);
                 barrier_expect(&full[at.slot], SHAPE::SLOT - (HOPPER_TILE_M - rows) * GM_WGMMA_ROW);
-                for (int down = 0; down < rows; down += SHAPE::BOX_A)
-                    copy_box(to + down * GM_WGMMA_ROW, map_a, &full[at.slot], k, row + down, plane);
+#pragma unroll
+                for (int down = 0; down < HOPPER_TILE_M; down += SHAPE::BOX_A)
+                    if (down < rows)
+                        copy_box(to + down * GM_WGMMA_ROW, &work.maps[0], &full[at.slot], k, row + down, plane);
                 if (SHAPE::BLOCKS == 1)
-                    copy_box(to_b, map_b, &full[at.slot], k, col, plane);
+                    copy_box(to_b, &work.maps[1], &full[at.slot], k, col, plane);
                 else
-                    copy_box_to_all(to_b, map_b, &full[at.slot], k, col, plane, (1 << SHAPE::BLOCKS) - 1);
+                    copy_box_to_all(to_b, &work.maps[1], &full[at.slot], k, col, plane, (1 << SHAPE::BLOCKS) - 1);
                 at.next();
             }
     }
@@ -81,7 +92,7 @@ struct hopper_worker {
     }
 };
 
-/* Passes the slots of a leaf: the rows of this warpgroup lie outside C. */
+/* Passes the slots of a leaf: the rows of this warpgroup lie outside the tile or C. */
 template <class SHAPE>
 static __device__ __forceinline__ void skip_leaf(hopper_worker<SHAPE> &w, int steps)
 {
@@ -192,21 +203,22 @@ static __device__ __forceinline__ void sum_leaf(hopper_worker<hopper_shape<TYPE,
 }
 
 template <class SHAPE>
-static __device__ __forceinline__ void multiply_tiles(const plane_leaf &p, const units_of &units, uint32_t slots,
+static __device__ __forceinline__ void multiply_tiles(const hopper_work &work, const units_of &units, uint32_t slots,
                                                       uint64_t *full, uint64_t *empty)
 {
     typedef typename SHAPE::TYPE::sum sum;
     enum { TILE_N = SHAPE::TILE_N, K = GM_WGMMA_ROW / (int)sizeof(typename SHAPE::TYPE::element) };
+    const plane_leaf &p = work.leaf;
     int group = (int)threadIdx.x / GM_WARPGROUP, lane = (int)threadIdx.x % 32;
     int down = (int)cluster_block() * HOPPER_TILE_M + group * HOPPER_ROWS;
     int in_group = (int)threadIdx.x % GM_WARPGROUP / 32 * 16 + lane / 4, right = lane % 4 * 2;
     hopper_worker<SHAPE> w = {slots + group * HOPPER_ROWS * GM_WGMMA_ROW, slots + SHAPE::SLOT_A, full, empty};
     hopper_walk<SHAPE> walk;
 
-    walk.begin(p);
-    while (walk.next(units)) {
+    walk.begin(p, work.rows);
+    while (walk.next(units, work.rows)) {
         sum sums[SHAPE::SUMS];
-        if (SHAPE::SKIPS && walk.row + down >= p.m) {
+        if (SHAPE::SKIPS && (down >= work.rows || walk.row + down >= p.m)) {
             skip_leaf(w, steps_of<K>(p, walk.part));
             continue;
         }
@@ -250,8 +262,7 @@ enum hopper_found { HOPPER_NONE, HOPPER_SOME, HOPPER_ALL };
 
 template <class SHAPE>
 struct hopper_pass {
-    const CUtensorMap *maps; /* of A, B */
-    const plane_leaf *p;
+    const hopper_work &work;
     uint8_t *shared;
     int number;
 
@@ -268,10 +279,10 @@ struct hopper_pass {
     /* For warp `number` of the block, before all others go on. */
     __device__ __forceinline__ void begin(void) const
     {
-        units_of units = units_in<SHAPE::PLANES>(*p);
+        units_of units = units_in<SHAPE::PLANES>(work.leaf);
         if (threadIdx.x % 32 == 0) {
-            prefetch_map(&maps[0]);
-            prefetch_map(&maps[1]);
+            prefetch_map(&work.maps[0]);
+            prefetch_map(&work.maps[1]);
             for (int i = 0; i < SHAPE::SLOTS; i++) {
                 barrier_init(barriers() + i, 1);
                 barrier_init(barriers() + SHAPE::SLOTS + i, SHAPE::BLOCKS * HOPPER_WORKERS * GM_WARPGROUP / 32);
@@ -290,26 +301,20 @@ struct hopper_pass {
         uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
         uint32_t slots = (begin + HOPPER_ALIGN - 1) / HOPPER_ALIGN * HOPPER_ALIGN;
         uint64_t *full = barriers(), *empty = full + SHAPE::SLOTS;
-        units_of units = units_in<SHAPE::PLANES>(*p);
+        units_of units = units_in<SHAPE::PLANES>(work.leaf);
         hopper_found there = SHAPE::PLANES > 1 ? (hopper_found)*found() : HOPPER_ALL;
         if (there == HOPPER_ALL)
             units.a = NULL;
         if (there == HOPPER_NONE)
             return;
         if (!copies)
-            multiply_tiles<SHAPE>(*p, units, slots, full, empty);
+            multiply_tiles<SHAPE>(work, units, slots, full, empty);
         else if (threadIdx.x % GM_WARPGROUP == 0)
-            copy_tiles<SHAPE>(&maps[0], &maps[1], *p, units, slots, full, empty);
+            copy_tiles<SHAPE>(work, units, slots, full, empty);
         __syncwarp();
     }
 };
 #endif
-
-/* The planes of an operand pair, and what is made of them. */
-struct hopper_work {
-    CUtensorMap maps[2];
-    plane_leaf leaf;
-};
 
 template <class SHAPE>
 static __global__ void HOPPER_CLUSTER(SHAPE) __launch_bounds__(HOPPER_THREADS, 1)
@@ -317,7 +322,7 @@ static __global__ void HOPPER_CLUSTER(SHAPE) __launch_bounds__(HOPPER_THREADS, 1
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint8_t shared[];
-    const hopper_pass<SHAPE> pass = {work.maps, &work.leaf, shared, 0};
+    const hopper_pass<SHAPE> pass = {work, shared, 0};
 
     if (threadIdx.x / 32 == 0)
         pass.begin();
@@ -344,8 +349,8 @@ static __global__ void HOPPER_CLUSTER(FIRST) __launch_bounds__(HOPPER_THREADS, 1
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint8_t shared[];
-    const hopper_pass<FIRST> first = {first_work.maps, &first_work.leaf, shared, 0};
-    const hopper_pass<SECOND> second = {second_work.maps, &second_work.leaf, shared, 1};
+    const hopper_pass<FIRST> first = {first_work, shared, 0};
+    const hopper_pass<SECOND> second = {second_work, shared, 1};
 
     if (threadIdx.x / 32 == 0)
         first.begin();

@@ -24,7 +24,7 @@ struct hopper_shape {
         BLOCKS = BLOCKS_, /* of a cluster */
         CLUSTER_M = HOPPER_TILE_M * BLOCKS,
         TILE_N = TILE_N_,
-        SKIPS = BLOCKS == 1 && (PLANES == 1 || TILE_N == GM_SPLIT_GROUP), /* rows beyond C, where registers suffice */
+        SKIPS = BLOCKS == 1 && (PLANES == 1 || TILE_N == GM_SPLIT_GROUP), /* rows outside, where registers suffice */
         BOX_A = SKIPS ? HOPPER_ROWS : HOPPER_TILE_M,                      /* rows of A of a copy */
         SUMS = HOPPER_ROWS * TILE_N / GM_WARPGROUP,                       /* of a thread */
         SLOT_A = HOPPER_TILE_M * GM_WGMMA_ROW,
@@ -52,31 +52,39 @@ struct hopper_place {
 /* The walk of a cluster over its tiles. All threads of a cluster walk alike. */
 template <class SHAPE>
 struct hopper_walk {
-    enum { CLUSTER_M = SHAPE::CLUSTER_M, TILE_N = SHAPE::TILE_N };
+    enum { TILE_N = SHAPE::TILE_N };
     int tile, step, tiles_m, tiles_n, tiles;
     int part;         /* of those side by side */
     int64_t row, col; /* of the tile */
 
-    __device__ __forceinline__ void begin(const plane_leaf &p)
+    /* The rows of a cluster's tile; `rows` of a block's. */
+    static __device__ __forceinline__ int cluster_rows(int rows)
+    {
+        return SHAPE::SKIPS ? rows : (int)SHAPE::CLUSTER_M;
+    }
+
+    __device__ __forceinline__ void begin(const plane_leaf &p, int rows)
     {
         tile = (int)blockIdx.x / SHAPE::BLOCKS;
         step = (int)gridDim.x / SHAPE::BLOCKS;
-        tiles_m = (int)((p.m + CLUSTER_M - 1) / CLUSTER_M);
+        tiles_m = (int)(cluster_rows(rows) == HOPPER_ROWS ? (p.m + HOPPER_ROWS - 1) / HOPPER_ROWS
+                                                          : (p.m + SHAPE::CLUSTER_M - 1) / SHAPE::CLUSTER_M);
         tiles_n = (int)((p.n + TILE_N - 1) / TILE_N);
         tiles = tiles_m * tiles_n * p.parts;
     }
 
     /* Is there one more? */
-    __device__ __forceinline__ bool next(const units_of &units)
+    __device__ __forceinline__ bool next(const units_of &units, int rows)
     {
+        int cluster_m = cluster_rows(rows);
         for (; tile < tiles; tile += step) {
             part = tile / (tiles_m * tiles_n);
             int at = tile - part * tiles_m * tiles_n;
             int first = at / (HOPPER_BAND * tiles_n) * HOPPER_BAND, rest = at - first * tiles_n;
-            int rows = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
-            row = (int64_t)(first + rest % rows) * CLUSTER_M;
-            col = (int64_t)(rest / rows) * TILE_N;
-            if (has_units(units_at(units, part), row, CLUSTER_M, col, TILE_N)) {
+            int down = tiles_m - first < HOPPER_BAND ? tiles_m - first : HOPPER_BAND;
+            row = (int64_t)(first + rest % down) * cluster_m;
+            col = (int64_t)(rest / down) * TILE_N;
+            if (has_units(units_at(units, part), row, cluster_m, col, TILE_N)) {
                 tile += step;
                 return true;
             }
