@@ -138,7 +138,8 @@ static int put_batch(gm_bench *bench, const gm_bench_case *cases, int count, int
     int status = GM_OK, s, round;
     for (int i = 0; i < rounds * count && !status; i++) {
         place(bench, i, count, rounds, &s, &round);
-        if (round == 0 && !bench->measure->hold)
+        status = gm_stop_status();
+        if (!status && round == 0 && !bench->measure->hold)
             status = cases[s].run(cases[s].context,
                                   bench->queue); /* while the threads of the previous case stop spinning */
         if (!status)
@@ -183,8 +184,10 @@ static int run_batch_by_clock(gm_bench *bench, const gm_bench_case *cases, int c
     int status = GM_OK;
     (void)flush, (void)timings;
     for (int i = 0; i < rounds * count && !status; i++) {
+        status = gm_stop_status();
         double from = gm_clock();
-        status = cases[i % count].run(cases[i % count].context, bench->queue);
+        if (!status)
+            status = cases[i % count].run(cases[i % count].context, bench->queue);
         if (!status)
             status = bench->ops->queue_sync(bench->queue);
         bench->seconds[i % count * MOST + done + i / count] = gm_clock() - from;
@@ -245,9 +248,7 @@ static int repeat(gm_bench *bench, const gm_bench_case *cases, int count, int fl
     double from = gm_clock(), most = timing_s[bench->ops->unified][bench->is_brief];
     int status = GM_OK, rounds = (int)gm_min(ROUNDS, HELD / count);
     for (int done = 0, going = 1; going && !status;) {
-        status = gm_stop_status();
-        if (!status)
-            status = run(bench, cases, count, flush, timings, rounds, done);
+        status = run(bench, cases, count, flush, timings, rounds, done);
         if (status)
             break;
         done += rounds;
