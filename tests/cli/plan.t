@@ -42,8 +42,10 @@ def faults_of(report):
     for what in ("host_bytes", "device_bytes"):
         if report[f"peak_{what}"] > report["plan"][what] and "exchange" not in report: # a trial of the exchange takes some of what is left
             faults.append(f"{report[f'peak_{what}']} {what}, planned {report['plan'][what]}")
-    if bool(read) != (phases["read"] > 0) or bool(written) != (phases["write"] > 0):
-        faults.append(f"phases {phases}")
+    for phase, link, all_bytes in (("read", "file_to_host", read), ("write", "host_to_file", written)):
+        busiest = e["bytes"][link]["busiest"] # without leaves of its own a rank may do nothing but gather and write
+        if bool(busiest) != (phases[phase] > 0) or bool(all_bytes) < bool(busiest):
+            faults.append(f"{phase}: {busiest} of {all_bytes} bytes, phases {phases}")
     if not 1 <= e["working"] <= report["ranks"] or not 0 <= e["busiest"] < report["ranks"]:
         faults.append(f"rank {e['busiest']} of {e['working']}")
     return faults
