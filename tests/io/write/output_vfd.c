@@ -108,6 +108,8 @@ static int fill_new(hid_t file)
     H5Pset_alloc_time(early, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(early, H5D_FILL_TIME_NEVER);
     H5Pset_fill_time(chunked, H5D_FILL_TIME_NEVER);
+    H5Pset_obj_track_times(early, 0); /* the clock may tick between two files that are compared */
+    H5Pset_obj_track_times(chunked, 0);
     H5Pset_chunk(chunked, 2, chunk);
     set[0] = H5Dcreate2(file, "/deep/er/contiguous", H5T_NATIVE_FLOAT, space, links, early, H5P_DEFAULT);
     set[1] = H5Dcreate2(file, "/small", H5T_NATIVE_FLOAT, plane, links, chunked, H5P_DEFAULT);
