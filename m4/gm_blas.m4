@@ -1,7 +1,7 @@
 # GM_BLAS: BLAS with its C interface, for products on the CPU. Sets BLAS_CPPFLAGS, BLAS_LIBS, gm_blas_name.
 #
-# Each call must take one thread (docs/design.md, promise 3), and OpenBLAS and BLIS have functions to say so. Another BLAS is
-# taken on request only, and must have one thread by itself: the reference BLAS and serial ATLAS do.
+# Each call must take one thread (docs/design.md, promise 3), and OpenBLAS and BLIS have functions to say so. Another
+# BLAS is taken on request only, and must have one thread by itself: the reference BLAS and serial ATLAS do.
 AC_DEFUN([GM_BLAS], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])
 AC_ARG_WITH([blas],
@@ -39,8 +39,8 @@ int main(void) { bli_thread_set_num_threads(1); return 0; }]])],
         [AC_MSG_ERROR([BLAS_LIBS=$BLAS_LIBS is BLIS: --with-blas=blis])])])
 ])
 
-# gm_blas_try(ID, NAME, PKG-CONFIG MODULES, LINKER FLAGS, STATEMENT): BLAS_CPPFLAGS and BLAS_LIBS of the user, else those of the
-# first module, else the flags. A product and STATEMENT must link.
+# gm_blas_try(ID, NAME, PKG-CONFIG MODULES, LINKER FLAGS, STATEMENT): BLAS_CPPFLAGS and BLAS_LIBS of the user, else
+# those of the first module, else the flags. A product and STATEMENT must link.
 m4_define([gm_blas_try], [
 gm_cppflags=$BLAS_CPPFLAGS
 gm_libs=$BLAS_LIBS

@@ -1,5 +1,6 @@
-# GM_CUDA: the CUDA toolkit, if there is one. Sets NVCC, NVCC_ARCH (its -gencode flags), CUDA_CPPFLAGS, CUDA_LIBS and the automake
-# conditional HAVE_CUDA. The runtime is linked statically: the program then starts where there is neither toolkit nor driver.
+# GM_CUDA: the CUDA toolkit, if there is one. Sets NVCC, NVCC_ARCH (its -gencode flags), CUDA_CPPFLAGS, CUDA_LIBS and
+# the automake conditional HAVE_CUDA. The runtime is linked statically: the program then starts where there is neither
+# toolkit nor driver.
 AC_DEFUN([GM_CUDA], [
 AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],

@@ -1,6 +1,7 @@
-# GM_HDF5: HDF5 1.10.3 or newer (H5Dread_chunk, H5Dwrite_chunk), serial or parallel: the program makes no parallel call. Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version.
-# The places, in order: --with-hdf5=DIR; the modules of pkg-config, or the one of --with-hdf5=serial or parallel; the compiler
-# wrappers; the compiler's own folders. A parallel HDF5 brings its MPI: that of another MPI than ours is passed over.
+# GM_HDF5: HDF5 1.10.3 or newer (H5Dread_chunk, H5Dwrite_chunk), serial or parallel: the program makes no parallel call.
+# Sets HDF5_CPPFLAGS, HDF5_LIBS, gm_hdf5_version. The places, in order: --with-hdf5=DIR; the modules of pkg-config, or
+# the one of --with-hdf5=serial or parallel; the compiler wrappers; the compiler's own folders. A parallel HDF5 brings
+# its MPI: that of another MPI than ours is passed over.
 AC_DEFUN([GM_HDF5], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])
 AC_REQUIRE([GM_MPI])

@@ -1,6 +1,6 @@
-# GM_MPI: MPI 3, Open MPI or MPICH (and what is made of them: Intel MPI, MVAPICH). Sets MPI_CPPFLAGS, MPI_LIBS, MPIRUN, MPI_FAMILY
-# (openmpi, mpich, other), gm_mpi_name.
-# The compiler wrapper is asked for the flags and not used to compile, so that CC stays free.
+# GM_MPI: MPI 3, Open MPI or MPICH (and what is made of them: Intel MPI, MVAPICH). Sets MPI_CPPFLAGS, MPI_LIBS, MPIRUN,
+# MPI_FAMILY (openmpi, mpich, other), gm_mpi_name. The compiler wrapper is asked for the flags and not used to compile,
+# so that CC stays free.
 AC_DEFUN([GM_MPI], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])
 AC_REQUIRE([AC_PROG_CPP])
@@ -77,8 +77,8 @@ AS_CASE([$MPI_FAMILY],
 AC_MSG_RESULT([$gm_mpi_name])
 ])
 
-# The launcher that lies beside the wrapper and has its suffix (mpicc.mpich, mpirun.mpich). One of another MPI would start each
-# rank alone, so it must say that it is the one of this MPI.
+# The launcher that lies beside the wrapper and has its suffix (mpicc.mpich, mpirun.mpich). One of another MPI would
+# start each rank alone, so it must say that it is the one of this MPI.
 m4_define([gm_mpi_launcher], [
 gm_suffix=`AS_ECHO(["$MPICC"]) | $SED -n ['s/.*mpii*cc\([^/]*\)$/\1/p']`
 AS_IF([test -n "$MPICC"],

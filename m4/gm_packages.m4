@@ -1,5 +1,5 @@
-# GM_PACKAGES: what packages/ says of this build: what it depends on by Debian's names, and its configuration. After the macros
-# that find the libraries.
+# GM_PACKAGES: what packages/ says of this build: what it depends on by Debian's names, and its configuration. After the
+# macros that find the libraries.
 AC_DEFUN([GM_PACKAGES], [
 AC_REQUIRE([GM_MPI])
 AC_REQUIRE([GM_HDF5])

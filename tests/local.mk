@@ -1,13 +1,15 @@
-# tests/: TAP. A compiled test is called by what it tests; one that runs under mpirun has the number of its ranks as an extension:
-# tests/mpi/agree.np3. A script is called x.t. No two tests share a name before the extension: their logs would.
+# tests/: TAP. A compiled test is called by what it tests; one that runs under mpirun has the number of its ranks as an
+# extension: tests/mpi/agree.np3. A script is called x.t. No two tests share a name before the extension: their logs
+# would.
 #
 #   make check                                        all of them
 #   make check TESTS='tests/io/read/reader tests/mpi/agree.np3'  these
-#   prove --exec tests/launch tests/*.np* ../tests/cli/*.t   the same with prove, in the build folder after make check TESTS=
+#   prove --exec tests/launch tests/*.np* ../tests/cli/*.t   the same with prove, in the build folder after make check
+#                                                            TESTS=
 #   make check-long                                   the compiled ones under valgrind, and tests/long/*.t
 #
-# Tests begin in the order of the lists. The slowest are first, as one that begins last ends alone: GM_TESTS by their time under
-# valgrind. GPUMEM_TEST_TIMES=FILE has the seconds of each.
+# Tests begin in the order of the lists. The slowest are first, as one that begins last ends alone: GM_TESTS by their
+# time under valgrind. GPUMEM_TEST_TIMES=FILE has the seconds of each.
 
 GM_TESTS = \
 	tests/src/stream/stream_race \
@@ -92,8 +94,8 @@ GM_TESTS = \
 	tests/src/stream/stream \
 	tests/src/stream/io_threads
 
-# More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time; or what
-# another test does by one rank.
+# More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time; or
+# what another test does by one rank.
 GM_TESTS_HEAVY = \
 	tests/src/caps_shared.np2 \
 	tests/src/matmul/batch \
@@ -203,7 +205,8 @@ GM_TESTS_TOOLS = \
 TESTS += $(GM_TESTS_SCRIPT) $(GM_TESTS_HEAVY) $(GM_TESTS)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
 check_LIBRARIES = tests/libtap.a
-dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests/gpu/exchange tests/gpu/pack tests/gpu/run
+dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests/gpu/exchange tests/gpu/pack \
+	tests/gpu/run
 EXTRA_DIST += \
 	tests/cli/bfloat.py \
 	tests/cli/gm.py \
@@ -232,7 +235,8 @@ tests_libtap_a_SOURCES = \
 	tests/tap.c \
 	tests/tap.h
 
-# Not by libtool, and with nothing of the program's: it is preloaded. Where it cannot be built it is empty, and its tests skip.
+# Not by libtool, and with nothing of the program's: it is preloaded. Where it cannot be built it is empty, and its
+# tests skip.
 check_DATA = tests/preload/fault.so tests/src/exchange/fake_nccl.so
 MOSTLYCLEANFILES += $(check_DATA)
 GM_FAULT = tests/preload/fault.c tests/preload/fault_files.c tests/preload/fault_process.c tests/preload/fault.h
@@ -246,9 +250,9 @@ tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchan
 	$(CC) $(GM_CFLAGS) $(AM_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/src/exchange/fake_nccl.c
 
 command_sources = tests/src/command.c tests/src/command.h
-failing_sources = tests/src/failing_device.c tests/src/failing_device.h tests/src/slow_device.c tests/src/slow_device.h \
-	$(command_sources)
-links_sources = tests/src/exchange/links.c tests/src/exchange/links.h tests/src/slow_device.c tests/src/slow_device.h
+slow_sources = tests/src/slow_device.c tests/src/slow_device.h
+failing_sources = tests/src/failing_device.c tests/src/failing_device.h $(slow_sources) $(command_sources)
+links_sources = tests/src/exchange/links.c tests/src/exchange/links.h $(slow_sources)
 
 # Every program but src/gpumem-run is of the tests.
 LDADD = tests/libtap.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
@@ -300,7 +304,8 @@ tests_io_write_parts_SOURCES = tests/io/write/parts.c tests/io/write/each.h test
 tests_io_write_strategy_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_write_strategy_SOURCES = tests/io/write/strategy.c tests/io/write/each.h tests/io/each.h
 tests_io_read_virtual_CPPFLAGS = $(GM_TESTS_HDF5)
-tests_io_read_virtual_SOURCES = tests/io/read/virtual.c tests/io/read/virtual_make.c tests/io/read/virtual_make.h tests/io/each.h
+tests_io_read_virtual_SOURCES = tests/io/read/virtual.c tests/io/read/virtual_make.c tests/io/read/virtual_make.h \
+	tests/io/each.h
 tests_io_read_reader_CPPFLAGS = $(GM_TESTS_HDF5)
 tests_io_read_reader_SOURCES = tests/io/read/reader.c tests/io/each.h
 tests_io_describe_select_CPPFLAGS = $(GM_TESTS_HDF5)
@@ -328,7 +333,7 @@ tests_src_caps_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_bench_exchange_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c $(slow_sources) $(command_sources)
 tests_src_bench_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_kinds_SOURCES = tests/src/bench/kinds.c
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
@@ -336,7 +341,7 @@ tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_matmul_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_matmul_SOURCES = tests/src/bench/matmul.c $(command_sources)
 tests_src_bench_pairs_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c $(slow_sources) $(command_sources)
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
 tests_src_bench_shapes_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
@@ -346,15 +351,15 @@ tests_src_exchange_nccl_np3_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
 tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c tests/src/exchange/fake_nccl.h $(links_sources)
 tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c $(links_sources)
 tests_src_bench_team_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c $(slow_sources) $(command_sources)
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
 tests_src_move_gather_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_buffers_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_buffers_SOURCES = tests/src/buffers.c $(slow_sources) $(command_sources)
 tests_src_buffers_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_buffers_shared_np2_SOURCES = tests/src/buffers.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
-tests_src_move_gather_SOURCES = tests/src/move/gather.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_buffers_shared_np2_SOURCES = tests/src/buffers.c $(slow_sources) $(command_sources)
+tests_src_move_gather_SOURCES = tests/src/move/gather.c $(slow_sources) $(command_sources)
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
 tests_src_start_environment_SOURCES = tests/src/start/environment.c
@@ -364,13 +369,11 @@ tests_src_start_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
 tests_src_matmul_batch_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_batch_SOURCES = tests/src/matmul/batch.c tests/src/slow_device.c tests/src/slow_device.h \
-	$(command_sources)
+tests_src_matmul_batch_SOURCES = tests/src/matmul/batch.c $(slow_sources) $(command_sources)
 tests_src_matmul_batch_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_batch_plan_SOURCES = tests/src/matmul/batch_plan.c
 tests_src_matmul_batch_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_batch_ranks_np2_SOURCES = tests/src/matmul/batch.c tests/src/slow_device.c tests/src/slow_device.h \
-	$(command_sources)
+tests_src_matmul_batch_ranks_np2_SOURCES = tests/src/matmul/batch.c $(slow_sources) $(command_sources)
 tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(failing_sources)
 tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part
@@ -380,9 +383,9 @@ tests_src_matmul_share_more_np8_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_rea
 tests_src_matmul_share_more_np8_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c $(failing_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c tests/src/slow_device.c tests/src/slow_device.h
+tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c $(slow_sources)
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c tests/src/slow_device.c tests/src/slow_device.h
+tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c $(slow_sources)
 tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
 tests_src_options_SOURCES = tests/src/options.c
@@ -391,7 +394,7 @@ tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c tests/src/matmul/float32
 tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_progress_SOURCES = tests/src/progress.c
 tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c tests/src/slow_device.c tests/src/slow_device.h $(command_sources)
+tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c $(slow_sources) $(command_sources)
 tests_src_rates_model_SOURCES = tests/src/rates/model.c tests/src/matmul/float32.h
 tests_src_rates_work_SOURCES = tests/src/rates/work.c
 tests_src_summary_rank_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
@@ -427,7 +430,8 @@ tests_src_stream_stream_race_SOURCES = \
 tests_src_stream_io_threads_LDFLAGS = -Wl,--wrap=pthread_create
 tests_src_stream_io_threads_SOURCES = tests/src/stream/io_threads.c
 
-# tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time limit.
+# tests/launch starts a test with as many ranks as its extension says, in an environment of its own and under a time
+# limit.
 TEST_EXTENSIONS = .t .np2 .np3 .np4 .np8
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(LOG_DRIVER)
@@ -442,8 +446,9 @@ NP3_LOG_COMPILER = $(LOG_COMPILER)
 NP4_LOG_COMPILER = $(LOG_COMPILER)
 NP8_LOG_COMPILER = $(LOG_COMPILER)
 
-# The slow tests start several programs each, have limits of time, and wait much: two at a time, beside valgrind, which computes
-# (with make -j3 check-long: two at a time as well). Both find the programs built. GM_TESTS_ALONE run after them, one by one.
+# The slow tests start several programs each, have limits of time, and wait much: two at a time, beside valgrind, which
+# computes (with make -j3 check-long: two at a time as well). Both find the programs built. GM_TESTS_ALONE run after
+# them, one by one.
 .PHONY: check-long check-memcheck check-slow
 check-long: all $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
 	$(AM_V_at)status=0; \

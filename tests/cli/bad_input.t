@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Bad input, each case on 3 ranks: its exit code within 10 s, our message once and naming what it must, nothing made, nothing changed."""
+"""Bad input, each case on 3 ranks: its exit code within 10 s, our message once and naming what it must, nothing made,
+nothing changed."""
 import functools
 import os
 import shutil
@@ -72,7 +73,8 @@ def make_bad():
     gm.write("whole.h5", A=np.ones((6, 400)), B=np.ones((400, 300)))
     cut("whole.h5", "cut.h5", 100000)
     cut("whole.h5", "stub.h5", 50)
-    # A file that knows that it is short: data of B reach beyond its end, which the superblock (version 0, byte 40) gives.
+    # A file that knows that it is short: data of B reach beyond its end, which the superblock (version 0, byte 40)
+    # gives.
     with h5py.File("whole.h5", "r") as f:
         end = f["B"].id.get_offset() + 5000
     cut("whole.h5", "cut_data.h5", end)
@@ -152,14 +154,18 @@ CASES = [
     ("opaque bytes", 3, r"good\.h5:/opaque.*opaque", "matmul good.h5:/opaque good.h5:/B"),
     ("ragged rows", 3, r"good\.h5:/ragged.*variable", "matmul good.h5:/ragged good.h5:/B"),
     ("long doubles", 3, r"good\.h5:/longdouble.*float", "matmul good.h5:/longdouble good.h5:/B"),
-    ("integers beyond 2^53", 3, r"good\.h5:/long: element \(3, 1\) is -9007199254740993.*2\^53", "matmul good.h5:/long good.h5:/B"),
-    ("integers beyond 2^53 as B", 3, r"good\.h5:/ulong: element \(0, 2\) is 18446744073709551615.*2\^53", "matmul good.h5:/A good.h5:/ulong"),
-    ("64-bit integers for --precision exact", 2, r"exact.*long is i64", "matmul good.h5:/long good.h5:/B --precision exact"),
+    ("integers beyond 2^53", 3, r"good\.h5:/long: element \(3, 1\) is -9007199254740993.*2\^53",
+     "matmul good.h5:/long good.h5:/B"),
+    ("integers beyond 2^53 as B", 3, r"good\.h5:/ulong: element \(0, 2\) is 18446744073709551615.*2\^53",
+     "matmul good.h5:/A good.h5:/ulong"),
+    ("64-bit integers for --precision exact", 2, r"exact.*long is i64",
+     "matmul good.h5:/long good.h5:/B --precision exact"),
     ("a string as C0", 3, r"good\.h5:/string.*string", "matmul good.h5 --beta 1 --add good.h5:/string"),
     # Shapes.
     ("no dataspace", 3, r"good\.h5:/null.*null", "matmul good.h5:/null good.h5:/B"),
     ("a stack without --flatten", 3, r"good\.h5:/stack.*3.*--flatten", "matmul good.h5:/stack good.h5:/B"),
-    ("a vector of another length", 3, r"good\.h5:/vector is a vector of 4 and good\.h5:/A is 6x4", "matmul good.h5:/vector good.h5:/A"),
+    ("a vector of another length", 3, r"good\.h5:/vector is a vector of 4 and good\.h5:/A is 6x4",
+     "matmul good.h5:/vector good.h5:/A"),
     ("a scalar", 3, r"good\.h5:/scalar", "matmul good.h5:/scalar good.h5:/B"),
     ("inner sizes that differ", 3, r"good\.h5:/A.*4.*6", "matmul good.h5:/A good.h5:/A"),
     ("inner sizes that differ after --transpose", 3, r"6.*4", "matmul good.h5 --transpose a"),
@@ -190,26 +196,31 @@ CASES = [
     ("a bad size", 2, r"--host-memory.*12Q", "matmul good.h5 --host-memory 12Q"),
     ("a negative size", 2, r"--piece.*-1", "matmul good.h5 --piece=-1"),
     ("a size beyond 64 bits", 2, r"--device-memory.* at most 4194304T", "matmul good.h5 --device-memory 99999999T"),
-    ("a size of 2^63 - 1", 2, r"--host-memory '9223372036854775807': .* at most 4194304T", "matmul good.h5 --host-memory 9223372036854775807"),
+    ("a size of 2^63 - 1", 2, r"--host-memory '9223372036854775807': .* at most 4194304T",
+     "matmul good.h5 --host-memory 9223372036854775807"),
     ("no threads", 2, r"--threads.*0", "matmul good.h5 --threads 0"),
     ("a bad choice", 2, r"--device.*tpu.*cuda", "matmul good.h5 --device tpu"),
     ("a bad --transpose", 2, r"--transpose.*x", "matmul good.h5 --transpose x"),
     ("a grid for other ranks", 2, r"--grid.*8.*3", "matmul good.h5 --grid 2x2x2"),
     ("a grid of two numbers", 2, r"--grid.*3x1", "matmul good.h5 --grid 3x1"),
-    ("a grid beyond 64 bits", 2, r"--grid '18446744073709551617x1x1': .* to 9223372036854775807", "matmul good.h5 --grid 18446744073709551617x1x1"),
+    ("a grid beyond 64 bits", 2, r"--grid '18446744073709551617x1x1': .* to 9223372036854775807",
+     "matmul good.h5 --grid 18446744073709551617x1x1"),
     ("a grid of four numbers", 2, r"--grid '1x1x3x1': expected RxCxK", "matmul good.h5 --grid 1x1x3x1"),
     ("a grid of 0", 2, r"--grid.*3x1x0", "matmul good.h5 --grid 3x1x0"),
     ("--beta without --add", 2, r"--beta.*--add", "matmul good.h5 --beta 2"),
     ("an unknown precision", 2, r"--precision.*fp128.*fp64, fp32, exact", "matmul good.h5 --precision fp128"),
-    ("kernel hopper", 2, r"--kernel hopper: the device cpu has no such kernel, expected --kernel auto", "matmul good.h5 --kernel hopper --device cpu --precision fp32"),
-    ("kernel mma", 2, r"--kernel mma: the device cpu has no such kernel, expected --kernel auto", "matmul good.h5 --kernel mma --device cpu --precision bf16"),
+    ("kernel hopper", 2, r"--kernel hopper: the device cpu has no such kernel, expected --kernel auto",
+     "matmul good.h5 --kernel hopper --device cpu --precision fp32"),
+    ("kernel mma", 2, r"--kernel mma: the device cpu has no such kernel, expected --kernel auto",
+     "matmul good.h5 --kernel mma --device cpu --precision bf16"),
     ("kernel fast", 2, r"--kernel .fast.", "matmul good.h5 --kernel fast"),
     ("precision exact of f64 data", 2, r"exact.*f(loat)?64", "matmul good.h5 --precision exact"),
     ("an integer type for C", 2, r"--type.*i16.*f16, bf16, f32 or f64", "matmul good.h5 --type i16"),
     ("an unknown type for C", 2, r"--type.*f99", "matmul good.h5 --type f99"),
     ("a chunk of the wrong rank", 2, r"--chunk.*2", "matmul good.h5 --chunk 2"),
     ("a chunk of 0", 2, r"[Cc]hunk", "matmul good.h5 --chunk 0,2"),
-    ("a chunk beyond 64 bits", 2, r"--chunk '2,9223372036854775808': .* to 9223372036854775807", "matmul good.h5 --chunk 2,9223372036854775808"),
+    ("a chunk beyond 64 bits", 2, r"--chunk '2,9223372036854775808': .* to 9223372036854775807",
+     "matmul good.h5 --chunk 2,9223372036854775808"),
     ("a chunk with blanks", 2, r"--chunk '2, 2'", "matmul good.h5 --chunk '2, 2'"),
     ("a chunk with more after it", 2, r"--chunk '2,2,'", "matmul good.h5 --chunk 2,2,"),
     ("a chunk of letters", 2, r"--chunk.*big", "matmul good.h5 --chunk big"),
@@ -219,16 +230,21 @@ CASES = [
     ("an output to standard output", 2, r"output '-' must be the name of a file", "matmul good.h5 -o -"),
     ("a dataset to standard output", 2, r"output '-' must be the name of a file", "flip good.h5:/A --axis 0 -o -:/A"),
     ("gen to standard output", 2, r"output '-' must be the name of a file", "gen stack - --size 3"),
-    ("an output that is a group", 2, r"--output new\.h5:/: expected the name of a dataset", "matmul good.h5 -o new.h5:/"),
-    ("an output with .. in its name", 2, r"--output new\.h5:/a/\.\./b: expected a name without", "flip good.h5:/A --axis 0 -o new.h5:/a/../b"),
-    ("an output that is a group by many slashes", 2, r"--output new\.h5://: expected the name of a dataset", "flip good.h5:/A --axis 0 -o new.h5://"),
+    ("an output that is a group", 2, r"--output new\.h5:/: expected the name of a dataset",
+     "matmul good.h5 -o new.h5:/"),
+    ("an output with .. in its name", 2, r"--output new\.h5:/a/\.\./b: expected a name without",
+     "flip good.h5:/A --axis 0 -o new.h5:/a/../b"),
+    ("an output that is a group by many slashes", 2, r"--output new\.h5://: expected the name of a dataset",
+     "flip good.h5:/A --axis 0 -o new.h5://"),
     ("an output that exists", 4, r"exists\.h5.*--force", "matmul good.h5 -o exists.h5"),
     ("an output that is the input", 4, r"good\.h5.*input", "matmul good.h5 -o good.h5"),
     ("an output that is the input, with --force", 4, r"good\.h5.*input", "matmul good.h5 -o good.h5 --force"),
     ("an output that is the input by another path", 4, r"input", "matmul good.h5 -o ../$HERE/good.h5 --force"),
     ("an output that is the input by a hard link", 4, r"hard\.h5.*input", "matmul good.h5 -o hard.h5 --force"),
-    ("an output that is the input by a symbolic link", 4, r"soft\.h5.*(input|link)", "matmul good.h5 -o soft.h5 --force"),
-    ("an output that is C0", 4, r"exists\.h5.*input", "matmul good.h5 --beta 1 --add exists.h5:/C -o exists.h5 --force"),
+    ("an output that is the input by a symbolic link", 4, r"soft\.h5.*(input|link)",
+     "matmul good.h5 -o soft.h5 --force"),
+    ("an output that is C0", 4, r"exists\.h5.*input",
+     "matmul good.h5 --beta 1 --add exists.h5:/C -o exists.h5 --force"),
     ("an output in no folder", 4, r"nofolder/c\.h5.*folder", "matmul good.h5 -o nofolder/c.h5"),
     ("an output below a file", 4, r"file/c\.h5", "matmul good.h5 -o file/c.h5"),
     ("an output in a folder that is not writable", 4, r"/proc/c\.h5", "matmul good.h5 -o /proc/c.h5"),
@@ -239,8 +255,10 @@ CASES = [
     ("a report where none can be", 4, r"nofolder/r\.json", "matmul good.h5 --report nofolder/r.json"),
     # Memory and devices.
     ("too little host memory", 5, r"--host-memory .* expected at least [\d.]+", "matmul whole.h5 --host-memory 10K"),
-    ("too little device memory", 5, r"--device-memory .* expected at least [\d.]+", "matmul whole.h5 --device-memory 1K"),
-    ("a ring that does not fit", 5, r"--host-memory .* for matmul with --depth 4, expected at least [\d.]+", "matmul whole.h5 --piece 64M --depth 4 --host-memory 100M"),
+    ("too little device memory", 5, r"--device-memory .* expected at least [\d.]+",
+     "matmul whole.h5 --device-memory 1K"),
+    ("a ring that does not fit", 5, r"--host-memory .* for matmul with --depth 4, expected at least [\d.]+",
+     "matmul whole.h5 --piece 64M --depth 4 --host-memory 100M"),
     # Other operations.
     ("compare of two shapes", 3, r"4.*5", "compare only_a.h5:/A differs.h5:/x"),
     ("compare with a missing file", 3, r"nofile\.h5", "compare only_a.h5:/A nofile.h5"),
@@ -252,7 +270,8 @@ CASES = [
     ("info on text", 3, r"text\.h5", "info text.h5"),
     ("gen of what there is not", 2, r"pictures", "gen pictures new.h5 --size 4"),
     ("gen without a file", 2, r"gen", "gen matrices"),
-    ("gen with a dataset", 2, r"gen stack new\.h5:data: expected the name of a file alone, in which it makes /images ", "gen stack new.h5:data --size 4"),
+    ("gen with a dataset", 2, r"gen stack new\.h5:data: expected the name of a file alone, in which it makes /images ",
+     "gen stack new.h5:data --size 4"),
     ("gen of matrices with a dataset", 2, r"new\.h5:/A: .* makes /A and /B ", "gen matrices new.h5:/A --size 4"),
     ("gen with a selection", 2, r"new\.h5\[2\]: expected the name of a file alone", "gen stack new.h5[2] --size 4"),
     ("gen without extents", 2, r"--rows|--size", "gen matrices new.h5"),
@@ -261,7 +280,9 @@ CASES = [
     ("gen of a bad type", 2, r"--type.*f99.*u8, u16, .* or f64", "gen matrices new.h5 --size 4 --type f99"),
     ("gen of a bad distribution", 2, r"--distribution.*flat", "gen matrices new.h5 --size 4 --distribution flat"),
     ("gen with a chunk of the wrong rank", 2, r"--chunk", "gen stack new.h5 --size 4 --chunk 2,2"),
-    ("gen with a chunk beyond 64 bits", 2, r"--chunk '99999999999999999999,1,1': expected 3 integers from 1 to 9223372036854775807", "gen stack new.h5 --size 4 --chunk 99999999999999999999,1,1"),
+    ("gen with a chunk beyond 64 bits", 2,
+     r"--chunk '99999999999999999999,1,1': expected 3 integers from 1 to 9223372036854775807",
+     "gen stack new.h5 --size 4 --chunk 99999999999999999999,1,1"),
     ("gen with a chunk of 0", 2, r"[Cc]hunk", "gen stack new.h5 --size 4 --chunk 0,2,2"),
     ("gen with deflate 10", 2, r"--deflate.*10", "gen stack new.h5 --size 4 --deflate 10"),
     ("gen of more than 2^63 bytes", 2, r"4000000000.*2\^63", "gen stack new.h5 --size 4000000000"),
@@ -306,8 +327,8 @@ def case_full_disk():
 
 
 def case_file_size():
-    """A limit on the size of files, as some batch systems set: seen while the output is written. The limit leaves room for the files
-    that MPI shares memory through."""
+    """A limit on the size of files, as some batch systems set: seen while the output is written. The limit leaves room
+    for the files that MPI shares memory through."""
     limited = gm.wrapper("limited", 'ulimit -f 6000 && exec "$program" "$@"')
     case("an output beyond the limit on files", 4, r"c\.h5.*[Ff]ile too large", "matmul outer.h5 -o c.h5", limited)
     case("gen beyond the limit on files", 4, r"g\.h5.*[Ff]ile too large", "gen matrices g.h5 --size 1000", limited)
@@ -317,10 +338,13 @@ def case_address_space():
     """A limit of address space: the program ends, whatever its libraries do for lack of memory."""
     for kib in (250_000, 400_000, 600_000):
         limited = gm.wrapper(f"limited-{kib}", f'ulimit -v {kib} && exec timeout -k 1 60 "$program" "$@"')
-        for command in (["--version"], ["matmul", "outer.h5", "-o", f"c-{kib}.h5", "--device", "cpu", "--threads", "2"]):
+        for command in (["--version"], ["matmul", "outer.h5", "-o", f"c-{kib}.h5", "--device", "cpu", "--threads",
+                                        "2"]):
             ran = subprocess.run([limited, *command], capture_output=True, text=True)
-            refused = ran.returncode in (4, 5) and "error: " in ran.stderr # libhdf5 may be what finds no memory, for the output
-            gm.ok(ran.returncode == 0 or refused or "libgomp: " in ran.stderr, f"{command[0]} in {kib} KiB of address space: {ran.returncode}", ran.stderr)
+            # libhdf5 may be what finds no memory, for the output
+            refused = ran.returncode in (4, 5) and "error: " in ran.stderr
+            gm.ok(ran.returncode == 0 or refused or "libgomp: " in ran.stderr,
+                  f"{command[0]} in {kib} KiB of address space: {ran.returncode}", ran.stderr)
 
 
 def cases(some):

@@ -51,12 +51,15 @@ def rows_of(name, ranks=1, device="cpu"):
     gm.ok(first == {1, 3}, f"{name}: the first reading of what was written", first, ran)
     together = [r for r in rows if not r["variant"].startswith("copy")]
     if ranks > 1:
-        gm.ok(all(r["shape"].endswith(f", {ranks} ranks") and r["ranks"]["count"] == ranks and 0 < r["ranks"]["rate_min"] <= r["ranks"]["rate_max"]
-                  for r in together), f"{name}: rows of {ranks} ranks", together)
-        gm.ok({(r["threads"], r["cache"]) for r in rows if r["variant"].startswith("write per rank")} == {(n, cache) for n in (1, 3) for cache in ("warm", "cold")},
+        gm.ok(all(r["shape"].endswith(f", {ranks} ranks") and r["ranks"]["count"] == ranks
+                  and 0 < r["ranks"]["rate_min"] <= r["ranks"]["rate_max"] for r in together),
+              f"{name}: rows of {ranks} ranks", together)
+        own = {(r["threads"], r["cache"]) for r in rows if r["variant"].startswith("write per rank")}
+        gm.ok(own == {(n, cache) for n in (1, 3) for cache in ("warm", "cold")},
               f"{name}: a file for each of {ranks} ranks", ran)
     else:
-        gm.ok(not any("rank" in r["shape"] + r["variant"] or "ranks" in r for r in together), f"{name}: rows of one rank", together)
+        gm.ok(not any("rank" in r["shape"] + r["variant"] or "ranks" in r for r in together),
+              f"{name}: rows of one rank", together)
     copies = [r for r in rows if r["variant"].startswith("copy")]
     gm.ok(bool(copies) == (device == "cuda"), f"{name}: transfers of a device with its own memory", copies)
     gm.ok(gm.state("in") == before and not os.listdir("out"), f"{name}: the input is unchanged, no file is left",
@@ -76,7 +79,8 @@ with h5py.File("in/virtual.h5", "w") as file:
     file.create_virtual_dataset("V", layout)
 before = gm.state("in")
 ran = gm.run("bench file in/virtual.h5 --device cpu --threads 1 --shapes 64K -o out -q", 2, 120)
-gm.ok(ran.code == 0 and "read reader x1 " in ran.out and not re.search("^file +read pread", ran.out, re.MULTILINE) and gm.state("in") == before and not os.listdir("out"),
+gm.ok(ran.code == 0 and "read reader x1 " in ran.out and not re.search("^file +read pread", ran.out, re.MULTILINE)
+      and gm.state("in") == before and not os.listdir("out"),
       "in/virtual.h5, 2 ranks: the reader alone reads a virtual dataset", ran)
 
 os.chdir("in")
@@ -94,14 +98,19 @@ for ranks in (1, 3):
         pass
     child.send_signal(signal.SIGTERM)
     ran = gm.finish(child, 30)
-    gm.ok(ran.code == 75 and len(ran.errors) == 1 if ranks == 1 else ran.code, f"a signal during writing, {ranks} ranks: exit 75", ran) # mpirun has a code of its own
+    # mpirun has a code of its own
+    gm.ok(ran.code == 75 and len(ran.errors) == 1 if ranks == 1 else ran.code,
+          f"a signal during writing, {ranks} ranks: exit 75", ran)
     gm.ok(gm.state() == before, f"no file is left after a signal, {ranks} ranks", gm.difference(before, gm.state()))
 if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
-    ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3, environment=gm.fault("read:5:1:EIO"))
-    gm.ok(ran.code == 3 and len(ran.errors) == 1 and "(rank 1 on" in ran.errors[0] and gm.state() == before, "a read fails on one rank: all end (3)", ran)
-    ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3, environment=gm.fault("write:1+:1:ENOSPC"))
-    gm.ok(ran.code == 0 and set(re.findall("^file +write (\\w+)", ran.out, re.MULTILINE)) <= {"mapped"} and gm.state() == before,
-          "one rank cannot write: no rates but of a mapped file", ran)
+    ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3,
+                 environment=gm.fault("read:5:1:EIO"))
+    gm.ok(ran.code == 3 and len(ran.errors) == 1 and "(rank 1 on" in ran.errors[0] and gm.state() == before,
+          "a read fails on one rank: all end (3)", ran)
+    ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3,
+                 environment=gm.fault("write:1+:1:ENOSPC"))
+    gm.ok(ran.code == 0 and set(re.findall("^file +write (\\w+)", ran.out, re.MULTILINE)) <= {"mapped"}
+          and gm.state() == before, "one rank cannot write: no rates but of a mapped file", ran)
 
 for arguments, code, pattern in (
         ("bench file", 2, "needs a FILE"), ("bench file none.h5", 3, "none.h5"), ("bench file plain.h5:/B", 3, "/B"),

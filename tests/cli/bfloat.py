@@ -19,7 +19,8 @@ def kind(big=False, exponent=8, bias=127):
 
 def value(bits):
     """NaN are quiet: NumPy's minimum and maximum may take a signaling one for the result."""
-    return (np.where((bits & np.uint16(0x7fff)) > 0x7f80, bits | np.uint16(0x40), bits).astype("u4") << np.uint32(16)).view("f4")
+    return (np.where((bits & np.uint16(0x7fff)) > 0x7f80, bits | np.uint16(0x40),
+                     bits).astype("u4") << np.uint32(16)).view("f4")
 
 
 def rounded(x):
@@ -81,7 +82,8 @@ def get(file, name):
 
 @contextlib.contextmanager
 def narrowed(wanted=True):
-    """Within it, if it is wanted, datasets of float32 that h5py makes are bfloat16: libhdf5 converts their elements, and keeps all but which NaN it was."""
+    """Within it, if it is wanted, datasets of float32 that h5py makes are bfloat16: libhdf5 converts their elements,
+    and keeps all but which NaN it was."""
     create = h5py.h5t.py_create
 
     def of(dtype, *more, **named):

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Completion for bash and zsh: what the tables of the command line and the help of the program say, both of them in full."""
+"""Completion for bash and zsh: what the tables of the command line and the help of the program say, both of them in
+full."""
 import os
 import pty
 import re
@@ -37,8 +38,10 @@ OPTIONS = {operation: options_of(operation) for operation in OPERATIONS}
 gm.ok(len(OPERATIONS) >= 10, f"{len(OPERATIONS)} operations by the help")
 gm.ok(len(TESTS) > 20 and "scaling" in TESTS and "global" in TESTS, f"{len(TESTS)} tests by bench --list", TESTS)
 usage = gm.run("bench --help").out.split("measure")[0].splitlines()
-gm.ok([line.split("[OPTION]... ")[-1] for line in usage] == ["[TEST [FILE]]...", "compare OLD NEW", "plot RESULTS [TEST]... --plot FILE"]
-      and all(" gpumem-run bench [OPTION]... " in line for line in usage), "a line of usage for each form of bench", *usage)
+gm.ok([line.split("[OPTION]... ")[-1]
+       for line in usage] == ["[TEST [FILE]]...", "compare OLD NEW", "plot RESULTS [TEST]... --plot FILE"]
+      and all(" gpumem-run bench [OPTION]... " in line for line in usage), "a line of usage for each form of bench",
+      *usage)
 
 
 def of_value(metavar):
@@ -57,19 +60,28 @@ queries = [("an operation", ["gpumem-run", ""], set(OPERATIONS)), ("its begin", 
            ("all options", ["gpumem-run", "-"], {name for options in OPTIONS.values() for name in options}),
            ("the first word of gen", ["gpumem-run", "gen", ""], {"matrices", "stack"}),
            ("the second word of gen", ["gpumem-run", "gen", "stack", ""], FILES),
-           ("a file", ["gpumem-run", "reduce", "da"], {"data.h5"}), ("a file with a space", ["gpumem-run", "reduce", "wi"], {"with space.h5"}),
+           ("a file", ["gpumem-run", "reduce", "da"], {"data.h5"}),
+           ("a file with a space", ["gpumem-run", "reduce", "wi"], {"with space.h5"}),
            ("the second file", ["gpumem-run", "matmul", "data.h5", "--panels", "read", ""], FILES),
-           ("a test", ["gpumem-run", "bench", ""], {*TESTS, "compare", "plot"}), ("another test", ["gpumem-run", "bench", "copy", ""], set(TESTS)), ("a test after a test", ["gpumem-run", "bench", "copy", "ma"], {"matmul", "math"}),
-           ("a file of a test", ["gpumem-run", "bench", "file", "da"], {"data.h5"}), ("a word of a test", ["gpumem-run", "bench", "scaling", ""], {"matmul"}),
-           ("a form: bench compare", ["gpumem-run", "bench", "comp"], {"compare"}), ("files of bench compare", ["gpumem-run", "bench", "compare", ""], FILES),
+           ("a test", ["gpumem-run", "bench", ""], {*TESTS, "compare", "plot"}),
+           ("another test", ["gpumem-run", "bench", "copy", ""], set(TESTS)),
+           ("a test after a test", ["gpumem-run", "bench", "copy", "ma"], {"matmul", "math"}),
+           ("a file of a test", ["gpumem-run", "bench", "file", "da"], {"data.h5"}),
+           ("a word of a test", ["gpumem-run", "bench", "scaling", ""], {"matmul"}),
+           ("a form: bench compare", ["gpumem-run", "bench", "comp"], {"compare"}),
+           ("files of bench compare", ["gpumem-run", "bench", "compare", ""], FILES),
            ("files of bench compare, the second", ["gpumem-run", "bench", "compare", "data.h5", ""], FILES),
-           ("files of bench plot", ["gpumem-run", "bench", "plot", ""], FILES), ("tests of bench plot: test", ["gpumem-run", "bench", "plot", "data.h5", ""], set(TESTS)),
+           ("files of bench plot", ["gpumem-run", "bench", "plot", ""], FILES),
+           ("tests of bench plot: test", ["gpumem-run", "bench", "plot", "data.h5", ""], set(TESTS)),
            ("after a test of bench plot: test", ["gpumem-run", "bench", "plot", "data.h5", "file", ""], set(TESTS)),
-           ("no operation of this name", ["gpumem-run", "mutliply", "--"], set()), ("nothing begins so", ["gpumem-run", "reduce", "--qqq"], set()),
-           ("a value after =", ["gpumem-run", "matmul", "--panels", "=", "ex"], {"exchange"}), ("all values after =", ["gpumem-run", "matmul", "--panels", "="], {"auto", "read", "exchange"})]
+           ("no operation of this name", ["gpumem-run", "mutliply", "--"], set()),
+           ("nothing begins so", ["gpumem-run", "reduce", "--qqq"], set()),
+           ("a value after =", ["gpumem-run", "matmul", "--panels", "=", "ex"], {"exchange"}),
+           ("all values after =", ["gpumem-run", "matmul", "--panels", "="], {"auto", "read", "exchange"})]
 for operation, options in OPTIONS.items():
     queries += [(f"options of {operation}", ["gpumem-run", operation, "-"], set(options))]
-    queries += [(f"{operation} {name} {metavar}", ["gpumem-run", operation, name, ""], of_value(metavar)) for name, metavar in options.items() if metavar]
+    queries += [(f"{operation} {name} {metavar}", ["gpumem-run", operation, name, ""], of_value(metavar)) for name,
+                metavar in options.items() if metavar]
 
 # bash: all of them by one shell.
 SCRIPT = r"""
@@ -86,12 +98,15 @@ done <queries
 """
 with open("queries", "w") as file:
     file.writelines("\x1f".join(words) + "\n" for _, words, _ in queries)
-ran = subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", FOLDER], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+ran = subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", FOLDER], stdin=subprocess.DEVNULL, capture_output=True,
+                     text=True, timeout=120)
 answers = ran.stdout.split("\n")[:-1]
 gm.ok(ran.returncode == 0 and not ran.stderr and len(answers) == len(queries), "bash answers", ran.stderr, len(answers))
-wrong = [(name, sorted(want), answer) for (name, _, want), answer in zip(queries, answers) if set(answer.split("\x1f")) - {""} != want]
+wrong = [(name, sorted(want), answer) for (name, _, want), answer in zip(queries, answers)
+         if set(answer.split("\x1f")) - {""} != want]
 gm.ok(not wrong, f"bash: {len(queries)} completions, of {sum(map(len, OPTIONS.values()))} options", *wrong[:10])
-registered = subprocess.run(["bash", "--norc", "-c", '. "$0/gpumem-run"; complete -p gpumem-run', FOLDER], capture_output=True, text=True)
+registered = subprocess.run(["bash", "--norc", "-c", '. "$0/gpumem-run"; complete -p gpumem-run', FOLDER],
+                            capture_output=True, text=True)
 gm.ok("-F _gpumem_run gpumem-run" in registered.stdout, "bash: of the program", registered)
 
 # zsh: what the function gives to _arguments, for every operation; then a terminal.
@@ -107,7 +122,8 @@ CURRENT=$#words
 
 
 def zsh(*words):
-    mocked = subprocess.run(["zsh", "-f", "-c", MOCK, "zsh", FOLDER, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    mocked = subprocess.run(["zsh", "-f", "-c", MOCK, "zsh", FOLDER, *words], stdin=subprocess.DEVNULL,
+                            capture_output=True, text=True, timeout=60)
     return mocked.stdout.splitlines(), mocked.stderr
 
 
@@ -117,9 +133,11 @@ def on_terminal(line):
     if child == 0:
         os.environ |= {"TERM": "dumb", "PS1": "> ", "ZDOTDIR": os.getcwd()}
         os.execvp("zsh", ["zsh", "-f", "-i"])
-    os.write(terminal, f"fpath=({FOLDER} $fpath); autoload -Uz compinit; compinit -D -u; setopt no_beep; print re''ady\n".encode())
+    os.write(terminal, f"fpath=({FOLDER} $fpath); autoload -Uz compinit; compinit -D -u; setopt no_beep; print "
+                       f"re''ady\n".encode())
     seen, until, sent = "", time.monotonic() + 20, False
-    while time.monotonic() < until and not (sent and line.split()[-1] in seen.split("ready")[-1] and time.monotonic() > sent + 1.5):
+    while time.monotonic() < until and not (sent and line.split()[-1] in seen.split("ready")[-1]
+                                            and time.monotonic() > sent + 1.5):
         if select.select([terminal], [], [], 0.1)[0]:
             seen += os.read(terminal, 4096).decode(errors="replace")
         if not sent and "ready" in seen:
@@ -140,15 +158,18 @@ for operation, options in OPTIONS.items():
     actions = {name: spec.rsplit(":", 1)[1] if re.search(r"\]:", spec) else "" for name, spec in specs.items()}
     want = {name: f"({metavar.replace('|', ' ')})" if "|" in metavar else "_files -/" if "FOLDER" in metavar
             else "_files" if of_value(metavar) else " " if metavar else "" for name, metavar in options.items()}
-    gm.ok(actions == want and not errors, f"zsh: options of {operation}", errors, {name: (actions.get(name), want.get(name)) for name in {*actions, *want}
-                                                                                  if actions.get(name) != want.get(name)})
+    gm.ok(actions == want and not errors, f"zsh: options of {operation}", errors,
+          {name: (actions.get(name), want.get(name)) for name in {*actions, *want}
+           if actions.get(name) != want.get(name)})
 for name, words, want in queries:
-    if name.split()[-1] in ("operation", "test") and name != "a file of a test" or name.startswith(("the first word", "the second word", "a word of", "a form", "files of")):
+    if (name.split()[-1] in ("operation", "test") and name != "a file of a test"
+            or name.startswith(("the first word", "the second word", "a word of", "a form", "files of"))):
         out, errors = zsh(*words[1:])
         found = {line[5:] for line in out if line.startswith("word ")}
         exact = found == want or words[-1] and found >= want
         gm.ok((exact if want != FILES else out[-1] == "files") and not errors, f"zsh: {name}", errors, out[-3:])
-for line, want in (("gpumem-run norm", "gpumem-run normalize"), ("gpumem-run bench comp", "gpumem-run bench compare"), ("gpumem-run matmul --panels ex", "--panels exchange"), ("gpumem-run reduce dat", "reduce data.h5")):
+for line, want in (("gpumem-run norm", "gpumem-run normalize"), ("gpumem-run bench comp", "gpumem-run bench compare"),
+                   ("gpumem-run matmul --panels ex", "--panels exchange"), ("gpumem-run reduce dat", "reduce data.h5")):
     seen = on_terminal(line)
     gm.ok(want in seen, f"zsh on a terminal: {line}", repr(seen))
 gm.done()

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""--exchange: the path between the devices of ranks, in info, in bench exchange and in the report; an end within 10 s when a rank dies in it."""
+"""--exchange: the path between the devices of ranks, in info, in bench exchange and in the report; an end within 10 s
+when a rank dies in it."""
 import json
 import os
 import re
@@ -17,19 +18,24 @@ def exchange_of(name):
 # --- On processors: staged ---
 
 ran = gm.run("info --device cpu --report one.json")
-gm.ok(ran.code == 0 and "exchange between ranks" not in ran.out and exchange_of("one.json") is None, "one rank exchanges nothing", ran)
+gm.ok(ran.code == 0 and "exchange between ranks" not in ran.out and exchange_of("one.json") is None,
+      "one rank exchanges nothing", ran)
 ran = gm.run("info --device cpu --report two.json", 2)
-found = re.search(r"\nexchange between ranks.*\n  path +staged: " + NCCL_REASON + r".*\n  to the next +[0-9.e+-]+ GB/s", ran.out)
+found = re.search(r"\nexchange between ranks.*\n  path +staged: " + NCCL_REASON + r".*\n  to the next +[0-9.e+-]+ GB/s",
+                  ran.out)
 gm.ok(ran.code == 0 and not ran.errors and found, "info says which path, why, and its rate", ran)
 entry = exchange_of("two.json")
-gm.ok(entry and entry["path"] == "staged" and NCCL_REASON in entry["reason"] and entry["nccl"] is None, "and so does its report", entry)
+gm.ok(entry and entry["path"] == "staged" and NCCL_REASON in entry["reason"] and entry["nccl"] is None,
+      "and so does its report", entry)
 ran = gm.run("info --device cpu --exchange staged --report asked.json", 2)
 entry = exchange_of("asked.json")
-gm.ok(ran.code == 0 and entry == {"path": "staged", "reason": "asked for", "nccl": None}, "a path that is asked for", ran, entry)
+gm.ok(ran.code == 0 and entry == {"path": "staged", "reason": "asked for", "nccl": None}, "a path that is asked for",
+      ran, entry)
 gm.run("gen matrices ab.h5 --size 200")
 ran = gm.run("matmul ab.h5 -o c.h5 --grid 1x1x2 --device cpu --report product.json", 2)
 entry = exchange_of("product.json")
-gm.ok(ran.code == 0 and entry["path"] == "staged" and "shorter than the start of NCCL" in entry["reason"], "a path that a product chose", ran, entry)
+gm.ok(ran.code == 0 and entry["path"] == "staged" and "shorter than the start of NCCL" in entry["reason"],
+      "a path that a product chose", ran, entry)
 ran = gm.run("info --device cpu --exchange nccl", 2)
 faults = gm.faults_of_refusal(ran, 5, NCCL_REASON)
 gm.ok(not faults, "a path that cannot be had is an error with its reason", ran, *faults)
@@ -39,8 +45,8 @@ ran = gm.run("bench exchange --device cpu --host-memory 48M --report bench.json 
 with open("rows.json") as file:
     rows = json.load(file)["rows"]
 entry = exchange_of("bench.json")
-gm.ok(ran.code == 0 and "without nccl: " + NCCL_REASON in ran.err and entry["path"] == "staged" and NCCL_REASON in entry["reason"],
-      "bench exchange says what it leaves out", ran, entry)
+gm.ok(ran.code == 0 and "without nccl: " + NCCL_REASON in ran.err and entry["path"] == "staged"
+      and NCCL_REASON in entry["reason"], "bench exchange says what it leaves out", ran, entry)
 gm.ok({row["variant"].split(", ")[-1] for row in rows} == {"staged", "copy to host"}, "and measures the rest", rows)
 ran = gm.run("info --exchange carrier-pigeon", 2)
 faults = gm.faults_of_refusal(ran, 2, r"--exchange 'carrier-pigeon': expected auto\|staged\|nccl")

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Every file that is made: the output, a report, JSON and CSV. It replaces nothing but what it may, no input and nothing that an input is read
-from, never opens what is no ordinary file, and is refused before the work begins. Parts belong to one file. Leftovers of ended runs are removed."""
+"""Every file that is made: the output, a report, JSON and CSV. It replaces nothing but what it may, no input and
+nothing that an input is read from, never opens what is no ordinary file, and is refused before the work begins. Parts
+belong to one file. Leftovers of ended runs are removed."""
 import glob
 import json
 import os
@@ -18,15 +19,15 @@ RNG = np.random.default_rng(7)
 gm.write("in.h5", A=gm.integers(RNG, (60, 50)), B=gm.integers(RNG, (50, 40)))
 # A command for each file that is made; {} is its name.
 MADE = {"output": "matmul in.h5 --device cpu -o {}", "report": "reduce in.h5:/A --device cpu --report {}",
-        "report of info": "info in.h5 --report {}",
-        "JSON": "bench copy --shapes 64K --device cpu --json {}", "CSV": "bench copy --shapes 64K --device cpu --csv {}"}
+        "report of info": "info in.h5 --report {}", "JSON": "bench copy --shapes 64K --device cpu --json {}",
+        "CSV": "bench copy --shapes 64K --device cpu --csv {}"}
 
 
 def refused(title, command, pattern, code=4, limit=10):
     before = gm.state()
     ran = gm.run(command)
-    gm.ok(not gm.faults_of_refusal(ran, code, pattern, limit) and gm.state() == before, title, *gm.faults_of_refusal(ran, code, pattern, limit),
-          *gm.difference(before, gm.state()), ran)
+    gm.ok(not gm.faults_of_refusal(ran, code, pattern, limit) and gm.state() == before, title,
+          *gm.faults_of_refusal(ran, code, pattern, limit), *gm.difference(before, gm.state()), ran)
 
 
 def works(title, command, *more):
@@ -46,8 +47,9 @@ open("thesis", "w").write("Chapter 1\n")
 os.symlink("thesis", "link")
 os.symlink("nowhere", "dangling")
 os.mkfifo("fifo")
-KINDS = [("a link", "link", "symbolic link"), ("a dangling link", "dangling", "symbolic link"), ("a FIFO", "fifo", "not a regular file"),
-         ("a folder", "folder", "is a folder"), ("a name in a missing folder", "missing/x", "does not exist")]
+KINDS = [("a link", "link", "symbolic link"), ("a dangling link", "dangling", "symbolic link"),
+         ("a FIFO", "fifo", "not a regular file"), ("a folder", "folder", "is a folder"),
+         ("a name in a missing folder", "missing/x", "does not exist")]
 try:
     os.mknod("device", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     KINDS.append(("a device", "device", "not a regular file"))
@@ -56,8 +58,10 @@ except PermissionError:
 for made, command in MADE.items():
     for title, name, pattern in KINDS:
         refused(f"{made}: {title}", command.format(name) + " --force", pattern)
-    refused(f"{made}: a file that exists", command.format("thesis"), "thesis: exists already, expected a new name or --force")
-    refused(f"{made}: an empty name", [*gm.words(command.format("X"))[:-1], ""], "expected a value that is not empty", 2)
+    refused(f"{made}: a file that exists", command.format("thesis"),
+            "thesis: exists already, expected a new name or --force")
+    refused(f"{made}: an empty name", [*gm.words(command.format("X"))[:-1], ""], "expected a value that is not empty",
+            2)
 
 # --- Reports replace reports ---
 
@@ -68,7 +72,8 @@ for made in ("report", "report of info", "JSON", "CSV"):
     works(f"{made}: replaces its like", MADE[made].format(name), lambda: open(name).read() != first)
     os.chmod("thesis", 0o644)
     shutil.copy("thesis", "thesis2")
-    works(f"{made}: replaces any file with --force", MADE[made].format("thesis2") + " --force", lambda: open("thesis2").read()[:7] == first[:7])
+    works(f"{made}: replaces any file with --force", MADE[made].format("thesis2") + " --force",
+          lambda: open("thesis2").read()[:7] == first[:7])
     text = open(name).read()
     with open(name, "w") as out:
         out.write(text + "\0more")
@@ -86,9 +91,12 @@ if shutil.which("h5jam"):
     subprocess.run(["h5jam", "-i", "in.h5", "-u", "text", "-o", "user_block.h5", "--clobber"])
 for name in ("in.h5", "user_block.h5"):
     for made in ("report", "JSON", "CSV"):
-        refused(f"{made} over {name}", MADE[made].format(name) + " --force", f"{name}: is an HDF5 file|{name}: is one of the inputs")
-refused("a report with the name of the output", "matmul in.h5 --device cpu -o same.h5 --report same.h5", "same.h5: is the name of another new file")
-refused("JSON and CSV of one name", "bench copy --shapes 64K --device cpu --json same --csv same", "same: is the name of another new file")
+        refused(f"{made} over {name}", MADE[made].format(name) + " --force",
+                f"{name}: is an HDF5 file|{name}: is one of the inputs")
+refused("a report with the name of the output", "matmul in.h5 --device cpu -o same.h5 --report same.h5",
+        "same.h5: is the name of another new file")
+refused("JSON and CSV of one name", "bench copy --shapes 64K --device cpu --json same --csv same",
+        "same: is the name of another new file")
 gm.ok(not hidden(), "no temporary file is left", hidden())
 for name in ("r.json.tmp-1", "r.json.tmp-2"): # stale names of earlier versions are in nobody's way
     open(name, "w")
@@ -154,20 +162,26 @@ with h5py.File("nested.h5", "w", libver=("earliest", "v110")) as file:
 os.symlink("target.h5", "soft.h5")
 os.link("target.h5", "hard.h5")
 # Input, the files that it is read from.
-READ_FROM = [("external.h5:/d", ["raw.bin", "external.h5"]), *((f"link.h5:/{name}", ["target.h5", "hard.h5", "link.h5"]) for name in DATASETS),
-             ("link2.h5:/plain", ["link.h5", "target.h5"]), ("virtual.h5:/compact", ["target.h5"]), ("virtual.h5:/plain", ["target.h5"]),
-             ("virtual.h5:/by_compact", ["target.h5", "link.h5"]), ("virtual.h5:/by_plain", ["target.h5"]), ("virtual.h5:/external", ["raw.bin", "external.h5"]),
-             ("nested.h5:/plain", ["virtual.h5", "target.h5"]), ("nested.h5:/by_compact", ["target.h5", "link.h5"]), ("nested.h5:/external", ["raw.bin"]),
-             ("soft.h5:/plain", ["target.h5", "hard.h5"])]
+READ_FROM = [("external.h5:/d", ["raw.bin", "external.h5"]),
+             *((f"link.h5:/{name}", ["target.h5", "hard.h5", "link.h5"]) for name in DATASETS),
+             ("link2.h5:/plain", ["link.h5", "target.h5"]), ("virtual.h5:/compact", ["target.h5"]),
+             ("virtual.h5:/plain", ["target.h5"]), ("virtual.h5:/by_compact", ["target.h5", "link.h5"]),
+             ("virtual.h5:/by_plain", ["target.h5"]), ("virtual.h5:/external", ["raw.bin", "external.h5"]),
+             ("nested.h5:/plain", ["virtual.h5", "target.h5"]), ("nested.h5:/by_compact", ["target.h5", "link.h5"]),
+             ("nested.h5:/external", ["raw.bin"]), ("soft.h5:/plain", ["target.h5", "hard.h5"])]
 for name, files in READ_FROM:
     for file in files:
-        refused(f"{file} is not replaced by an output of {name}", f"normalize {name} --device cpu -o {file} --force", f"{file}: .*expected another file")
+        refused(f"{file} is not replaced by an output of {name}", f"normalize {name} --device cpu -o {file} --force",
+                f"{file}: .*expected another file")
 for name, file in (("external.h5:/d", "raw.bin"), ("nested.h5:/external", "raw.bin")):
-    refused(f"{file} is not replaced by a report on {name}", f"reduce {name} --device cpu --report {file} --force", f"{file}: .*external storage")
-    refused(f"{file} is not replaced by one of info", f"info {name.split(':')[0]} --report {file} --force", f"{file}: .*external storage")
+    refused(f"{file} is not replaced by a report on {name}", f"reduce {name} --device cpu --report {file} --force",
+            f"{file}: .*external storage")
+    refused(f"{file} is not replaced by one of info", f"info {name.split(':')[0]} --report {file} --force",
+            f"{file}: .*external storage")
     for made in ("json", "csv", "report"):
-        refused(f"{file} is not replaced by the {made} of bench", f"bench file {name} --shapes 64K --device cpu --{made} {file} --force",
-                f"{file}: .*external storage", limit=20)
+        refused(f"{file} is not replaced by the {made} of bench",
+                f"bench file {name} --shapes 64K --device cpu --{made} {file} --force", f"{file}: .*external storage",
+                limit=20)
 before = gm.state()
 ran = gm.run("reduce external.h5:/missing --device cpu --report raw.bin --force")
 gm.ok(ran.code == 3 and gm.state() == before, "nor by one on a run that failed before it knew its inputs", ran)
@@ -196,7 +210,8 @@ os.mkdir("parts")
 os.chdir("parts")
 works("parts", PARTS.format("out.h5"))
 kept = folder_of("out.h5")
-gm.ok(re.fullmatch(r"out\.h5\.parts-[0-9a-f]{12}", kept) and sorted(os.listdir(kept))[0].startswith("part-00"), "a folder with parts only", os.listdir(kept))
+gm.ok(re.fullmatch(r"out\.h5\.parts-[0-9a-f]{12}", kept) and sorted(os.listdir(kept))[0].startswith("part-00"),
+      "a folder with parts only", os.listdir(kept))
 shutil.copy("out.h5", "copy.h5")
 ran = works("a copy is replaced", (PARTS.format("copy.h5") + " --force").replace(" -q", ""))
 gm.ok(whole("out.h5") and whole("copy.h5"), "the parts of the original stay", os.listdir("."))
@@ -224,7 +239,8 @@ gm.ok(whole("out.h5") and whole("moved.h5"), "the parts of a moved output stay")
 long = "n" * 230 + ".h5"
 works("a long name", PARTS.format(long))
 works("a long name, replaced", PARTS.format(long) + " --force")
-gm.ok(whole(long) and len([name for name in os.listdir(".") if name.startswith("nnn")]) == 2, "has one folder", os.listdir("."))
+gm.ok(whole(long) and len([name for name in os.listdir(".") if name.startswith("nnn")]) == 2, "has one folder",
+      os.listdir("."))
 gm.ok(not [name for name in os.listdir(".") if name.startswith(".")], "no temporary file is left", os.listdir("."))
 os.chdir("..")
 
@@ -261,11 +277,13 @@ for _ in range(4000):
     time.sleep(0.002)
 os.kill(child.pid, signal.SIGSTOP)
 ran = gm.run("info --leftovers .")
-gm.ok(ran.code == 0 and f"process {child.pid}, running" in ran.out and "1 temporary file or folder in ." in ran.out, "a run at work is listed", ran)
+gm.ok(ran.code == 0 and f"process {child.pid}, running" in ran.out and "1 temporary file or folder in ." in ran.out,
+      "a run at work is listed", ran)
 ran = gm.run("info --leftovers . --clean --force")
 gm.ok(ran.code == 0 and ", 0 removed" in ran.out and glob.glob("big.h5.parts-*"), "and left alone", ran)
 ran = gm.run(BIG + " --force")
-gm.ok(ran.code == 0 and whole("big.h5") and "removed" not in ran.err and len(glob.glob("big.h5.parts-*")) == 2, "also by a run of the same output", ran)
+gm.ok(ran.code == 0 and whole("big.h5") and "removed" not in ran.err and len(glob.glob("big.h5.parts-*")) == 2,
+      "also by a run of the same output", ran)
 os.kill(child.pid, signal.SIGKILL)
 gm.finish(child, 10)
 ran = gm.run("info --leftovers .")
@@ -274,7 +292,8 @@ before = gm.state("..")
 ran = gm.run("info --leftovers ..")
 gm.ok(ran.code == 0 and "0 temporary" in ran.out and gm.state("..") == before, "not from the folder above")
 ran = gm.run("info --leftovers . --clean")
-gm.ok(ran.code == 0 and ", 1 removed" in ran.out and len(glob.glob("big.h5.parts-*")) == 1 and whole("big.h5"), "and removed", ran, os.listdir("."))
+gm.ok(ran.code == 0 and ", 1 removed" in ran.out and len(glob.glob("big.h5.parts-*")) == 1 and whole("big.h5"),
+      "and removed", ran, os.listdir("."))
 
 
 def left(owner, kind="tmp", stem="out.h5", size=10):
@@ -311,7 +330,8 @@ there = set(hidden())
 gm.ok(not {dead, spool, reused, rebooted} & there, "removes what ended runs of this host left", there)
 gm.ok({alive, other, clone, another, odd} <= there, "and nothing else", there)
 gm.ok("out.h5: removed the leftovers of a run that has ended: 4 temporary files" in ran.err, "and says so", ran)
-gm.ok("out.h5: found 2 temporary files or folders, 8.00 KiB, of a run on another host, which is running or was killed: see gpumem-run info --leftovers ." in ran.err,
+gm.ok("out.h5: found 2 temporary files or folders, 8.00 KiB, of a run on another host, which is running or was killed: "
+      "see gpumem-run info --leftovers ." in ran.err,
       "and what it does not know about", ran)
 dead = left(word, "txt", "r.json")
 ran = works("the next report", "info --report r.json")
@@ -319,24 +339,29 @@ gm.ok(not os.path.exists(dead) and dead in ran.err, "does the same", ran)
 ran = gm.run("info --leftovers . --clean")
 gm.ok(ran.code == 0 and not os.path.exists(another) and {alive, other, clone, odd} <= set(hidden()), "--clean", ran)
 ran = gm.run("info --leftovers . --clean --force")
-gm.ok(ran.code == 0 and not {other, clone} & set(hidden()) and {alive, odd} <= set(hidden()), "--clean --force: those of other hosts", ran)
+gm.ok(ran.code == 0 and not {other, clone} & set(hidden()) and {alive, odd} <= set(hidden()),
+      "--clean --force: those of other hosts", ran)
 os.chdir("..")
 
 # --- Ranks that cannot open each other's descriptors: the temporary file has a name ---
 
 os.mkdir("apart")
 os.chdir("apart")
-APART = gm.wrapper("run_apart", '[ $rank = 1 ] && exec unshare --pid --fork --kill-child --mount-proc "$program" "$@"\nexec "$program" "$@"')
+APART = gm.wrapper("run_apart", '[ $rank = 1 ] && exec unshare --pid --fork --kill-child --mount-proc "$program" '
+                                '"$@"\nexec "$program" "$@"')
 if not gm.OPEN_MPI:
     gm.skip("ranks in PID namespaces of their own", "MPICH's shared memory wants one of all")
-elif subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode or not os.path.getsize(gm.FAULT):
+elif subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
+                    capture_output=True).returncode or not os.path.getsize(gm.FAULT):
     gm.skip("ranks in PID namespaces of their own", "there are none here, or no library that fails calls")
 else:
     there = set(os.listdir("."))
     ran = gm.run("gen stack out.h5 --size 20", 2, program=APART, environment=gm.fault("sync:1:0:kill"))
-    gm.ok(ran.code != 0 and [name for name in hidden() if name.startswith(".out.h5.gpumem-") and name.endswith(".tmp")], "a killed run leaves it", ran, hidden())
+    gm.ok(ran.code != 0 and [name for name in hidden() if name.startswith(".out.h5.gpumem-") and name.endswith(".tmp")],
+          "a killed run leaves it", ran, hidden())
     ran = gm.run("gen stack out.h5 --size 20", 2, program=APART)
-    gm.ok(ran.code == 0 and not hidden() and "1 temporary file" in ran.err and gm.read("out.h5", "/images").shape == (20, 20, 20), "the next run removes it", ran, hidden())
+    gm.ok(ran.code == 0 and not hidden() and "1 temporary file" in ran.err
+          and gm.read("out.h5", "/images").shape == (20, 20, 20), "the next run removes it", ran, hidden())
     gm.ok(set(os.listdir(".")) == there | {"out.h5"}, "and leaves nothing", os.listdir("."))
 refused("--clean alone", "info --clean", "--leftovers FOLDER", 2)
 refused("--leftovers and a file", "info out.h5 --leftovers .", "no FILE", 2)

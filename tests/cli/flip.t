@@ -62,7 +62,8 @@ def layouts():
     for name in ("plain", "chunks", "frames", "filtered", "virtual", "halves"):
         for axis in range(3):
             sampled(name, x, f"x.h5:/{name}", axis, next(pieces_in_turn))
-    for text, view in (("[1:5,3::7,49]", x[1:5, 3::7, 49]), ("[::2,10:40]", x[::2, 10:40]), ("[3]", x[3]), ("[:,5,::3]", x[:, 5, ::3])):
+    for text, view in (("[1:5,3::7,49]", x[1:5, 3::7, 49]), ("[::2,10:40]", x[::2, 10:40]), ("[3]", x[3]),
+                       ("[:,5,::3]", x[:, 5, ::3])):
         for name, axis in (("plain", 0), ("frames", -1)):
             sampled(f"{name}{text}", view, f"x.h5:/{name}{text}", axis, next(pieces_in_turn))
 
@@ -84,10 +85,12 @@ def out_of_core():
         file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
     for name, ranks in (("plain", 1), ("chunks", 2)):
         for axis in range(3):
-            flipped(f"{name}, out of core", x, f"x.h5:/{name}", axis, "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
+            flipped(f"{name}, out of core", x, f"x.h5:/{name}", axis,
+                    "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
             with open("r.json") as file:
                 report = json.load(file)
-            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20, f"{device}: {name}, --axis {axis}: within its caps", report)
+            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20,
+                  f"{device}: {name}, --axis {axis}: within its caps", report)
 
 
 def outputs():
@@ -96,24 +99,26 @@ def outputs():
         file["a/x"] = x
         file["a/x"].attrs.update({"unit": "counts", "pixel_size": 0.65, "offsets": np.arange(5)})
         file["cube"] = x[:4]
-    for options in ("--output-layout parts", "--output-layout auto", "--chunk 3,7,11", "--chunk 2,30,40 --deflate 5 --shuffle", "--deflate 1"):
+    for options in ("--output-layout parts", "--output-layout auto", "--chunk 3,7,11",
+                    "--chunk 2,30,40 --deflate 5 --shuffle", "--deflate 1"):
         flipped("output", x, "x.h5:/a/x", 1, options, 3)
     before = gm.state()
     for axis, ranks in ((0, 1), (-1, 2)):
         ran = gm.run(f"flip x.h5:/a/x --axis {axis} --plan --device {device}", ranks)
-        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements", ran.out, re.M) and "host_memory" in ran.out and gm.state() == before,
-              f"{device}: --axis {axis} --plan", ran, gm.difference(before, gm.state()))
+        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements", ran.out, re.M) and "host_memory" in ran.out
+              and gm.state() == before, f"{device}: --axis {axis} --plan", ran, gm.difference(before, gm.state()))
     ran = gm.run(f"flip x.h5:/a/x --axis 0 --device {device} --no-sync --report r.json", 2)
     with h5py.File("x.flip.h5", "r") as file:
         found, told = file["a/x"][()], dict(file["a/x"].attrs)
     gm.ok(ran.code == 0 and same(found, x[::-1]), f"{device}: the default name", ran)
-    gm.ok(told.get("unit") == "counts" and told.get("pixel_size") == 0.65 and np.array_equal(told.get("offsets"), np.arange(5)),
-          f"{device}: attributes of the input are copied", told)
-    gm.ok(told.get("operation") == "flip" and "--axis 0" in told.get("command", ""), f"{device}: attributes of provenance", told)
+    gm.ok(told.get("unit") == "counts" and told.get("pixel_size") == 0.65
+          and np.array_equal(told.get("offsets"), np.arange(5)), f"{device}: attributes of the input are copied", told)
+    gm.ok(told.get("operation") == "flip" and "--axis 0" in told.get("command", ""),
+          f"{device}: attributes of provenance", told)
     with open("r.json") as file:
         report = json.load(file)
-    gm.ok(report["bytes_read"] == report["bytes_written"] == x.nbytes and report["plan"]["elements"] == x.size and report["plan"]["depth"] > 0,
-          f"{device}: --report", report)
+    gm.ok(report["bytes_read"] == report["bytes_written"] == x.nbytes and report["plan"]["elements"] == x.size
+          and report["plan"]["depth"] > 0, f"{device}: --report", report)
     ran = gm.run(f"flip x.flip.h5:/a/x --axis 0 -o twice.h5 --no-sync --device {device}", 3)
     gm.ok(ran.code == 0 and same(gm.read("twice.h5", "/a/x"), x), f"{device}: flipped twice is the input", ran)
 
@@ -128,17 +133,25 @@ def any_ranks():
 
 
 def refusals():
-    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((3, 100000), "f8"), row=np.zeros(3))
+    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((3, 100000), "f8"),
+             row=np.zeros(3))
     before = gm.state()
-    for arguments, code, pattern in (
-            ("x.h5:/x", 2, "needs --axis"), ("x.h5:/x --axis 2", 2, "2 dimensions.*-2 to 1"), ("x.h5:/x --axis -3", 2, "-2 to 1"),
-            ("x.h5:/row --axis 1", 2, "1 dimension, .*-1 to 0"), ("x.h5:/x[2] --axis 1", 2, "1 dimension, .*-1 to 0"),
-            ("x.h5:/x --axis frame", 2, "'frame'.*-2 to 1"), ("x.h5:/x --axis 1x", 2, "'1x'"), ("x.h5:/x --axis ''", 2, "''"), ("x.h5:/x --axis 0.5", 2, "0.5"),
-            ("x.h5:/x --axis 99999999999999999999", 2, "-2 to 1"), ("x.h5:/scalar --axis 0", 3, "single number"), ("x.h5:/text --axis 0", 3, "string"),
-            ("nofile.h5 --axis 0", 3, "nofile"), ("x.h5:/x --axis 0 -o x.h5 --force", 4, "x.h5"), ("x.h5:/x x.h5:/x --axis 0", 2, ""),
-            ("--axis 0", 2, ""), ("x.h5:/x --axis 0 --chunk 9", 2, "chunk"), ("x.h5:/x --axis 0 --stat min", 2, "stat"),
-            ("x.h5:/large --axis 0 --host-memory 5K", 5, "--host-memory.*expected at least"),
-            ("x.h5:/large --axis 1 --piece 1M --host-memory 1M --depth 9", 5, "--host-memory.*expected at least")):
+    for arguments, code, pattern in (("x.h5:/x", 2, "needs --axis"), ("x.h5:/x --axis 2", 2, "2 dimensions.*-2 to 1"),
+                                     ("x.h5:/x --axis -3", 2, "-2 to 1"),
+                                     ("x.h5:/row --axis 1", 2, "1 dimension, .*-1 to 0"),
+                                     ("x.h5:/x[2] --axis 1", 2, "1 dimension, .*-1 to 0"),
+                                     ("x.h5:/x --axis frame", 2, "'frame'.*-2 to 1"), ("x.h5:/x --axis 1x", 2, "'1x'"),
+                                     ("x.h5:/x --axis ''", 2, "''"), ("x.h5:/x --axis 0.5", 2, "0.5"),
+                                     ("x.h5:/x --axis 99999999999999999999", 2, "-2 to 1"),
+                                     ("x.h5:/scalar --axis 0", 3, "single number"),
+                                     ("x.h5:/text --axis 0", 3, "string"), ("nofile.h5 --axis 0", 3, "nofile"),
+                                     ("x.h5:/x --axis 0 -o x.h5 --force", 4, "x.h5"),
+                                     ("x.h5:/x x.h5:/x --axis 0", 2, ""), ("--axis 0", 2, ""),
+                                     ("x.h5:/x --axis 0 --chunk 9", 2, "chunk"),
+                                     ("x.h5:/x --axis 0 --stat min", 2, "stat"),
+                                     ("x.h5:/large --axis 0 --host-memory 5K", 5, "--host-memory.*expected at least"),
+                                     ("x.h5:/large --axis 1 --piece 1M --host-memory 1M --depth 9", 5,
+                                      "--host-memory.*expected at least")):
         ran = gm.run(f"flip {arguments} --device cpu", next(ranks_in_turn))
         faults = gm.faults_of_refusal(ran, code, pattern)
         gm.ok(not faults and gm.state() == before, f"refused: flip {arguments}", *faults, ran)
@@ -151,7 +164,8 @@ def too_little():
 
 
 def damaged_attributes():
-    """An attribute that cannot be read is an error of the input; one that the output cannot hold a warning, -q or not."""
+    """An attribute that cannot be read is an error of the input; one that the output cannot hold a warning, -q or
+    not."""
     for name, mark, count in (("text", b"GCOL", 1), ("many", b"FRHP", 40)):
         path = f"{name}.h5"
         with h5py.File(path, "w", libver="latest" if name == "many" else "earliest") as file:
@@ -169,7 +183,8 @@ def damaged_attributes():
         file["x"] = np.arange(10.0)
         file["x"].attrs["reference"] = file["x"].ref
     ran = gm.run("flip reference.h5 --axis 0 -o yes.h5 --device cpu -q")
-    gm.ok(ran.code == 0 and "warning: reference.h5:/x: 1 attribute could not be copied, the first of them is 'reference'" in ran.err,
+    gm.ok(ran.code == 0
+          and "warning: reference.h5:/x: 1 attribute could not be copied, the first of them is 'reference'" in ran.err,
           "an attribute that is left out", ran)
 
 
@@ -189,6 +204,7 @@ def damaged():
 
 
 for device in gm.devices():
-    gm.together([types, *(functools.partial(axes, rank) for rank in SHAPES), layouts, shapes, out_of_core, outputs, any_ranks, too_little])
+    gm.together([types, *(functools.partial(axes, rank) for rank in SHAPES), layouts, shapes, out_of_core, outputs,
+                 any_ranks, too_little])
 gm.together([refusals, damaged_attributes, damaged])
 gm.done()

@@ -1,7 +1,8 @@
 """Shared by the tests of the program: TAP, running gpumem-run as a user would, files to run it on.
 
-A test is a script x.t: it imports this module, works in a folder of its own (the working directory, removed at the end), reports with
-ok() and skip(), and ends with done(). It runs under tests/launch and as it is; then these say what launch says otherwise:
+A test is a script x.t: it imports this module, works in a folder of its own (the working directory, removed at the
+end), reports with ok() and skip(), and ends with done(). It runs under tests/launch and as it is; then these say what
+launch says otherwise:
 
     GPUMEM_RUN           the program (default: gpumem-run on PATH)
     MPIRUN, MPI_FAMILY   the launcher, and whose it is: openmpi (the default), mpich
@@ -58,8 +59,8 @@ PROGRAM = os.path.abspath(PROGRAM)
 V110 = ("v110", "v110") # libver: the newest formats that every libhdf5 of the program reads
 SOURCE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 DATA = os.path.abspath(os.environ.get("GPUMEM_TEST_DATA") or os.path.join(SOURCE, "../shared/data"))
-for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle", "MPIR_CVAR_POLLS_BEFORE_YIELD",
-              "OPENBLAS_NUM_THREADS"):
+for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle",
+              "MPIR_CVAR_POLLS_BEFORE_YIELD", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("OMPI_MCA_plm_rsh_agent", "/bin/true")
 os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
@@ -142,9 +143,10 @@ def _apart(number, job):
     return _kept
 
 
-def together(jobs, workers=int(os.environ.get("GPUMEM_TEST_TOGETHER", 0)) or max(3, min(6, (os.cpu_count() or 1) // 4))):
-    """Runs functions without arguments at the same time, each in a process and an empty folder of its own: mpirun mostly waits. The results
-    come in the order of the jobs."""
+def together(jobs, workers=int(os.environ.get("GPUMEM_TEST_TOGETHER", 0))
+             or max(3, min(6, (os.cpu_count() or 1) // 4))):
+    """Runs functions without arguments at the same time, each in a process and an empty folder of its own: mpirun
+    mostly waits. The results come in the order of the jobs."""
     with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
         for results in pool.map(_apart, range(len(jobs)), jobs):
             for report, *arguments in results:
@@ -159,7 +161,8 @@ def done():
 # --- Running the program ---
 
 class Run:
-    """How a run went: code (exit code; None: it had to be killed), out, err, seconds, left (processes that were killed)."""
+    """How a run went: code (exit code; None: it had to be killed), out, err, seconds, left (processes that were
+    killed)."""
 
     def __init__(self, command, code, out, err, seconds, left):
         self.command, self.code, self.out, self.err, self.seconds, self.left = command, code, out, err, seconds, left
@@ -171,13 +174,14 @@ class Run:
 
     @property
     def is_lost(self):
-        """Open MPI's mpirun misses the end of a rank where it does not answer within 2 s, as on a busy machine: PMIx_Finalize waits no
-        longer. mpirun then exits with 1, whatever the rank returns."""
+        """Open MPI's mpirun misses the end of a rank where it does not answer within 2 s, as on a busy machine:
+        PMIx_Finalize waits no longer. mpirun then exits with 1, whatever the rank returns."""
         return self.code == 1 and "exiting improperly" in self.err and not self.errors
 
     def __str__(self):
         text = f"$ {shlex.join(self.command)}\nexit {self.code} after {self.seconds:.1f} s"
-        return text + "".join(f"\n{what}: {line}" for what, lines in (("out", self.out), ("err", self.err), ("left", self.left))
+        return text + "".join(f"\n{what}: {line}" for what,
+                              lines in (("out", self.out), ("err", self.err), ("left", self.left))
                               for line in lines.splitlines()[:30])
 
 
@@ -186,8 +190,8 @@ def words(arguments):
 
 
 def launcher(ranks, limit=60, environment=None):
-    """The words that start a program on so many ranks, on as few processors as there are, for limit seconds at most. environment: variables
-    of the program alone."""
+    """The words that start a program on so many ranks, on as few processors as there are, for limit seconds at most.
+    environment: variables of the program alone."""
     variables = (environment or {}).items()
     if OPEN_MPI:
         exported = [word for name, value in variables for word in ("-x", f"{name}={value}")]
@@ -215,10 +219,11 @@ def need_fault():
 
 
 def fault(spec="", **settings):
-    """The environment of a run whose calls fail by tests/preload/fault.c: "KIND:N:RANK:ACTION"; log=FILE, callers=NAMES, under=FOLDER,
-    start=POINT (GPUMEM_FAULT_FROM)."""
+    """The environment of a run whose calls fail by tests/preload/fault.c: "KIND:N:RANK:ACTION"; log=FILE,
+    callers=NAMES, under=FOLDER, start=POINT (GPUMEM_FAULT_FROM)."""
     names = {"log": "LOG", "callers": "CALLERS", "under": "UNDER", "start": "FROM"}
-    given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value for key, value in settings.items()}
+    given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value for key,
+             value in settings.items()}
     return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec} | given
 
 
@@ -240,14 +245,15 @@ _children = set() # what start() started and finish() has not waited for
 
 
 def start(command):
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             errors="replace", start_new_session=True)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, errors="replace", start_new_session=True)
     _children.add(child)
     return child
 
 
 def _end(number, _):
-    """A test that is ended leaves nothing running: what it started has sessions of its own, which the signal did not reach."""
+    """A test that is ended leaves nothing running: what it started has sessions of its own, which the signal did not
+    reach."""
     for last in (signal.SIGTERM, signal.SIGKILL):
         for child in _children:
             if child.poll() is None:
@@ -265,7 +271,8 @@ def _processes_of(session):
     """The processes of a session and their children, a line each as ps has it."""
     if not shutil.which("ps"):
         return ""
-    table = subprocess.run(["ps", "-eo", "pid=,ppid=,sess=,stat=,wchan:24=,time=,args="], capture_output=True, text=True).stdout
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,sess=,stat=,wchan:24=,time=,args="], capture_output=True,
+                           text=True).stdout
     rows = [line.split(None, 6) for line in table.splitlines()]
     members = {row[0] for row in rows if row[2] == str(session)}
     return "\n".join(" ".join(row)[:150] for row in rows if row[0] in members or row[1] in members)
@@ -288,8 +295,8 @@ def finish(child, limit, started=None):
 
 
 def run(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):
-    """gpumem-run with these arguments (a string is split as a shell does), alone for one rank, else under mpirun. A run whose end mpirun
-    missed is made once more."""
+    """gpumem-run with these arguments (a string is split as a shell does), alone for one rank, else under mpirun. A run
+    whose end mpirun missed is made once more."""
     command = command_line(arguments, ranks, limit, program, mpirun, environment)
     started = time.monotonic()
     ran = finish(start(command), limit, started)
@@ -301,9 +308,10 @@ def run(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=No
 
 
 def wrapper(name, body):
-    """A script to start instead of the program, which it is to exec as "$program" "$@"; $rank is the number of the rank."""
+    """A script to start instead of the program, which it is to exec as "$program" "$@"; $rank is the rank."""
     with open(name, "w") as out:
-        out.write(f'#!/bin/bash\nprogram={shlex.quote(PROGRAM)}\nrank=${{OMPI_COMM_WORLD_RANK:-${{PMI_RANK:-0}}}}\n{body}\n')
+        out.write(f'#!/bin/bash\nprogram={shlex.quote(PROGRAM)}\n'
+                  f'rank=${{OMPI_COMM_WORLD_RANK:-${{PMI_RANK:-0}}}}\n{body}\n')
     os.chmod(name, 0o755)
     return os.path.abspath(name)
 
@@ -400,7 +408,8 @@ def integers(rng, shape, low=-4, high=5, dtype="f8"):
 
 
 def shortened(x, precision):
-    """float32 as products of tf32, fp16 or bf16 take it, rounded to nearest, ties to even; of other precisions as it is. In float64."""
+    """float32 as products of tf32, fp16 or bf16 take it, rounded to nearest, ties to even; of other precisions as it
+    is. In float64."""
     x = x.astype("f4")
     if precision == "fp16":
         return x.astype("f2").astype("f8")

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""The lessons of the laboratory, on a GPU that does nothing else: `bench` alone takes less than two minutes, no rate exceeds its limit, and each experiment shows
-the order that its text teaches. docs/laboratory.md has those that no longer hold. GPUMEM_TEST_RESULTS: a folder that keeps the results."""
+"""The lessons of the laboratory, on a GPU that does nothing else: `bench` alone takes less than two minutes, no rate
+exceeds its limit, and each experiment shows the order that its text teaches. docs/laboratory.md has those that no
+longer hold. GPUMEM_TEST_RESULTS: a folder that keeps the results."""
 import json
 import os
 import re
@@ -10,7 +11,8 @@ import gm
 
 MOST_SECONDS = 120
 
-# Experiment, test, the faster row, the slower one, their least ratio. A row: its variant, or (variant, pattern that its shape begins with, x). Ratios of 0.9 say that nothing is lost.
+# Experiment, test, the faster row, the slower one, their least ratio. A row: its variant, or (variant, pattern that its
+# shape begins with, x). Ratios of 0.9 say that nothing is lost.
 LESSONS = (
     ("A1", "layout", "16 bytes", "12 in 16 bytes", 1.2),
     ("A2", "global", "consecutive", "strided by 32", 4),
@@ -89,7 +91,8 @@ LESSONS = (
 def find(rows, test, row):
     """The first such row."""
     variant, shape, x = [*((row,) if isinstance(row, str) else row), None, None][:3]
-    found = [one for one in rows if one["test"] == test and one["variant"] == variant and re.match(shape or "", one["shape"]) and x in (None, one["x"])]
+    found = [one for one in rows if one["test"] == test and one["variant"] == variant
+             and re.match(shape or "", one["shape"]) and x in (None, one["x"])]
     return found[0] if found else None
 
 
@@ -110,13 +113,15 @@ if os.environ.get("GPUMEM_TEST_RESULTS"):
 with open("all.json") as file:
     rows = json.load(file)["rows"]
 for experiment, test, fast, slow, least in LESSONS:
-    name = f"{experiment}: bench {test}: {fast if isinstance(fast, str) else fast[0]} / {slow if isinstance(slow, str) else slow[0]}"
+    name = f"{experiment}: bench {test}: " + " / ".join(v if isinstance(v, str) else v[0] for v in (fast, slow))
     pair = find(rows, test, fast), find(rows, test, slow)
     if gm.ok(all(pair), f"{name}: both are there", fast, slow):
         value = ratio(*pair)
         gm.ok(value >= least, f"{name} = {value:.2f}, at least {least}", *pair)
-for test, paths, least in (("transfer", r"(to|from) device, pinned", 0.98), ("launch", r"a?synchronous", 0.95), ("transfer", r"a?synchronous", 0.95)):
+for test, paths, least in (("transfer", r"(to|from) device, pinned", 0.98), ("launch", r"a?synchronous", 0.95),
+                           ("transfer", r"a?synchronous", 0.95)):
     for row in rows:
         if row["test"] == test and re.fullmatch(paths, row["variant"]):
-            gm.ok(row["ratio_limit"] >= least, f"bench {test}: {row['variant']}, {row['shape']} is {row['ratio_limit']:.3f} of a bare loop, at least {least}", row)
+            gm.ok(row["ratio_limit"] >= least, f"bench {test}: {row['variant']}, {row['shape']} is "
+                                               f"{row['ratio_limit']:.3f} of a bare loop, at least {least}", row)
 gm.done()

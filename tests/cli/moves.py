@@ -1,4 +1,5 @@
-"""What the tests of flip, transpose and gather have in common: data of any bits, runs of which an output is compared with NumPy's."""
+"""What the tests of flip, transpose and gather have in common: data of any bits, runs of which an output is compared
+with NumPy's."""
 import itertools
 import os
 import re
@@ -38,15 +39,17 @@ def is_sampled(device):
 
 def too_little(words, device, again):
     """The number that a refusal names does: again(title, options, ranks)."""
-    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2), ("--piece 1M --host-memory 900K --depth 3", 2),
-                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
+    for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2),
+                           ("--piece 1M --host-memory 900K --depth 3", 2), ("--host-memory 64M --device-memory 4K", 1),
+                           ("--host-memory 3K --device-memory 4K", 2)):
         ran = gm.run(f"{words} -o small.h5 --device {device} {options}", ranks)
         named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
         numbers = re.findall(r"(\d+) bytes \(", ran.err)
         if ran.code == 0 and "--device-memory" in options:
             os.remove("small.h5") # the device addresses host memory
             continue
-        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"), f"{device}: {options} is too little, {ranks} ranks", ran):
+        if gm.ok(ran.code == 5 and named and len(named) == len(numbers) and not os.path.exists("small.h5"),
+                 f"{device}: {options} is too little, {ranks} ranks", ran):
             caps = options
             for name, number in zip(named, numbers):
                 caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)

@@ -1,7 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""One rank of three fails, or a signal comes: all end together within 10 s, with one exit code and one message, and no file is left.
+"""One rank of three fails, or a signal comes: all end together within 10 s, with one exit code and one message, and no
+file is left.
 
-Rank 1 is made to fail by the script that starts it: in another folder, where relative names mean other files or none; or under a limit."""
+Rank 1 is made to fail by the script that starts it: in another folder, where relative names mean other files or none;
+or under a limit."""
 import os
 import shutil
 import signal
@@ -17,8 +19,10 @@ rng = np.random.default_rng(5)
 # --- Failures on rank 1 ---
 
 def make_inputs():
-    """The same names in ".", where ranks 0 and 2 work, and below broken/, where rank 1 does; its chunks in the middle are damaged."""
-    a, b = gm.integers(rng, (1200, 2000)), gm.integers(rng, (2000, 800)) # compare gives each rank a million elements of A
+    """The same names in ".", where ranks 0 and 2 work, and below broken/, where rank 1 does; its chunks in the middle
+    are damaged."""
+    # compare gives each rank a million elements of A
+    a, b = gm.integers(rng, (1200, 2000)), gm.integers(rng, (2000, 800))
     gm.write("plain.h5", A=a, B=b)
     gm.write("packed.h5", storage=dict(chunks=(100, 100), compression="gzip", compression_opts=1), A=a, B=b)
     gm.write("tall.h5", A=np.ones((2000, 3)), B=np.ones((3, 1000))) # a product of 16 MB
@@ -57,13 +61,15 @@ def matmul_fails():
     make_inputs()
     for grid in ("3x1x1", "1x3x1", "1x1x3"):
         how = f"--grid {grid} --precision fp32 --device {device} -o {os.getcwd()}/c.h5"
-        leaves(f"{device}: matmul {grid}: no input on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}", ELSEWHERE["nothing"])
-        leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}",
-               ELSEWHERE["broken"])
+        leaves(f"{device}: matmul {grid}: no input on one rank", 3, r"plain\.h5.*rank 1 on", f"matmul plain.h5 {how}",
+               ELSEWHERE["nothing"])
+        leaves(f"{device}: matmul {grid}: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on",
+               f"matmul plain.h5 {how}", ELSEWHERE["broken"])
         leaves(f"{device}: matmul {grid}: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
                f"matmul packed.h5 {how} --piece 200K", ELSEWHERE["broken"])
     leaves(f"{device}: matmul: no folder for the output on one rank", 4, r"c\.h5.*rank 1 on",
-           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --output-layout parts --device {device} --grid 3x1x1", ELSEWHERE["nothing"])
+           f"matmul {os.getcwd()}/plain.h5 -o here/c.h5 --output-layout parts --device {device} --grid 3x1x1",
+           ELSEWHERE["nothing"])
     leaves(f"{device}: matmul: one rank may not write so much, in the middle", 4, r"c\.h5.*File too large.*rank 1 on",
            f"matmul tall.h5 -o c.h5 --grid 3x1x1 --device {device} --piece 256K", SMALL_FILES)
     chains_fail()
@@ -77,16 +83,18 @@ def matmul_fails():
 
 
 def chains_fail():
-    """Ranks whose layers are a chain, in blocks: a call fails on the first, in the middle, on the last, at the start or later."""
+    """Ranks whose layers are a chain, in blocks: a call fails on the first, in the middle, on the last, at the start or
+    later."""
     kernel = "auto" if device == "cpu" else "simt" # of short leaves: each rank has some
-    how = (f"matmul plain.h5 -o c.h5 --device {device} --precision fp32 --kernel {kernel} --grid 1x1x3 --threads 2 --piece 64K "
+    how = (f"matmul plain.h5 -o c.h5 --device {device} --precision fp32 --kernel {kernel} --grid 1x1x3 --threads 2 "
+           f"--piece 64K "
            "--device-memory 8M")
     for rank in range(RANKS):
         for number in (40, 300):
-            leaves(f"{device}: matmul 1x1x3: read {number} fails on rank {rank}", 3, rf"plain\.h5.*rank {rank} on", how, None,
-                   environment=gm.fault(f"read:{number}:{rank}:EIO"))
-            leaves(f"{device}: matmul 1x1x3: a signal at read {number} of rank {rank}", 75, rf"rank {rank} on", how, None,
-                   environment=gm.fault(f"read:{number}:{rank}:signal=15"))
+            leaves(f"{device}: matmul 1x1x3: read {number} fails on rank {rank}", 3, rf"plain\.h5.*rank {rank} on", how,
+                   None, environment=gm.fault(f"read:{number}:{rank}:EIO"))
+            leaves(f"{device}: matmul 1x1x3: a signal at read {number} of rank {rank}", 75, rf"rank {rank} on", how,
+                   None, environment=gm.fault(f"read:{number}:{rank}:signal=15"))
     for number in (1, 12):
         leaves(f"{device}: matmul 1x1x3: no space at write {number}", 4, r"c\.h5.*rank 0 on", how, None,
                environment=gm.fault(f"write:{number}+:0:ENOSPC"))
@@ -98,17 +106,21 @@ def batches_fail():
     for way, piece in (("groups", "200K"), ("products", "20K")):
         how = f"matmul --batch stack.h5 -o c.h5 --device {device} --threads 2 --piece {piece}"
         for rank in range(RANKS):
-            leaves(f"{device}: --batch, {way}: read 40 fails on rank {rank}", 3, rf"stack\.h5.*rank {rank} on", how, None,
-                   environment=gm.fault(f"read:40:{rank}:EIO"))
-        leaves(f"{device}: --batch, {way}: a signal at read 40 of rank 1", 75, r"rank 1 on", how, None, environment=gm.fault("read:40:1:signal=15"))
-        leaves(f"{device}: --batch, {way}: no space at write 12", 4, r"c\.h5.*rank 2 on", how, None, environment=gm.fault("write:12+:2:ENOSPC"))
+            leaves(f"{device}: --batch, {way}: read 40 fails on rank {rank}", 3, rf"stack\.h5.*rank {rank} on", how,
+                   None, environment=gm.fault(f"read:40:{rank}:EIO"))
+        leaves(f"{device}: --batch, {way}: a signal at read 40 of rank 1", 75, r"rank 1 on", how, None,
+               environment=gm.fault("read:40:1:signal=15"))
+        leaves(f"{device}: --batch, {way}: no space at write 12", 4, r"c\.h5.*rank 2 on", how, None,
+               environment=gm.fault("write:12+:2:ENOSPC"))
 
 
 def virtual_memory():
-    """Bytes of address space that one of three ranks takes at its peak for a tiny product: libraries take more, the more processors they see."""
+    """Bytes of address space that one of three ranks takes at its peak for a tiny product: libraries take more, the
+    more processors they see."""
     gm.write("tiny.h5", A=np.ones((8, 8)), B=np.ones((8, 8)))
     known = gm.wrapper("known_rank", f'[ $rank = 1 ] && echo $$ >{os.getcwd()}/pid\nexec "$program" "$@"')
-    child, peak = gm.start(gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu --threads 1", 3, program=known)), 0
+    words = gm.command_line("matmul tiny.h5 -o tiny_c.h5 --force --device cpu --threads 1", 3, program=known)
+    child, peak = gm.start(words), 0
     while child.poll() is None:
         try:
             with open("pid") as pid, open(f"/proc/{int(pid.read())}/status") as file:
@@ -123,12 +135,16 @@ def virtual_memory():
 
 def others_fail():
     make_inputs()
-    leaves("compare: no input on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/A packed.h5:/A", ELSEWHERE["nothing"])
-    leaves("compare: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/B plain.h5:/B", ELSEWHERE["broken"])
-    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on", "compare packed.h5:/A packed.h5:/A",
+    leaves("compare: no input on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/A packed.h5:/A",
+           ELSEWHERE["nothing"])
+    leaves("compare: an input cut short on one rank", 3, r"plain\.h5.*rank 1 on", "compare plain.h5:/B plain.h5:/B",
            ELSEWHERE["broken"])
-    leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on", "gen matrices here/g.h5 --size 500 --output-layout parts", ELSEWHERE["nothing"])
-    leaves("gen: one rank may not write so much", 4, r"g\.h5.*File too large.*rank 1 on", "gen matrices g.h5 --size 2000", SMALL_FILES)
+    leaves("compare: a damaged chunk on one rank, in the middle", 3, r"packed\.h5.*rank 1 on",
+           "compare packed.h5:/A packed.h5:/A", ELSEWHERE["broken"])
+    leaves("gen: no folder on one rank", 4, r"g\.h5.*rank 1 on",
+           "gen matrices here/g.h5 --size 500 --output-layout parts", ELSEWHERE["nothing"])
+    leaves("gen: one rank may not write so much", 4, r"g\.h5.*File too large.*rank 1 on",
+           "gen matrices g.h5 --size 2000", SMALL_FILES)
 
 
 # --- A rank without memory, without threads, with an MPI that fails ---
@@ -153,7 +169,8 @@ def lacks(arguments, code=5, pattern="memory|thread", lacking=None, ranks=RANKS)
     for what, environment in (lacking or LACKING).items():
         before = gm.state()
         ran = gm.run(arguments, ranks, 30, environment=environment)
-        faults = gm.faults_of_refusal(ran, code, f"({pattern}).*rank 1 on", WITHIN) if code else [f"exit {ran.code}"] if ran.code else []
+        faults = gm.faults_of_refusal(ran, code, f"({pattern}).*rank 1 on",
+                                      WITHIN) if code else [f"exit {ran.code}"] if ran.code else []
         after = gm.state()
         faults += gm.difference(before, after) if code else []
         for path in after.keys() - before.keys():
@@ -164,10 +181,12 @@ def lacks(arguments, code=5, pattern="memory|thread", lacking=None, ranks=RANKS)
 
 def without_memory():
     make_small()
-    for arguments in ("matmul factors.h5 -o c.h5 --grid 3x1x1", "matmul --batch small.h5:/x small.h5:/x --transpose b -o c.h5",
+    for arguments in ("matmul factors.h5 -o c.h5 --grid 3x1x1",
+                      "matmul --batch small.h5:/x small.h5:/x --transpose b -o c.h5",
                       "reduce small.h5:/x --axis pixel --stat sum,min -o c.h5", "flip small.h5:/x --axis 0 -o c.h5",
                       "normalize small.h5:/x --method flatfield --flat fields.h5:/flat --dark fields.h5:/dark -o c.h5",
-                      "normalize small.h5:/x --method percentile -o c.h5", "gen stack c.h5 --size 9", "compare small.h5:/x small.h5:/x"):
+                      "normalize small.h5:/x --method percentile -o c.h5", "gen stack c.h5 --size 9",
+                      "compare small.h5:/x small.h5:/x"):
         lacks(f"{arguments} --device cpu --threads 2 -q")
     for n in (7, 8): # the names of its datasets
         ran = gm.run("info small.h5", environment=gm.fault(f"malloc:{n}+:0"))
@@ -185,20 +204,24 @@ def is_whole(made):
 def without_memory_in_libraries():
     """jansson leaves out what it has no memory for; without memory hwloc has no binding to give."""
     make_small()
-    for arguments, made in (("flip small.h5:/x --axis 0 -o c.h5", "c.h5"), ("compare small.h5:/x small.h5:/x --report r.json", "r.json")):
+    for arguments, made in (("flip small.h5:/x --axis 0 -o c.h5", "c.h5"),
+                            ("compare small.h5:/x small.h5:/x --report r.json", "r.json")):
         arguments += " -q --device cpu --threads 2"
         gm.run(arguments, environment=gm.fault(log="log"))
         last, faults = gm.struck("log")[1]["malloc"], []
         os.remove(made)
-        for n in range(last - 45, last + 1, 3): # memory for the attributes of the output and for the entries of the report
+        # memory for the attributes of the output and for the entries of the report
+        for n in range(last - 45, last + 1, 3):
             ran = gm.run(arguments, environment=gm.fault(f"malloc:{n}:0"))
             faults += [] if ran.code == (0 if is_whole(made) else 5) else [n, ran]
             os.path.exists(made) and os.remove(made)
-        gm.ok(last > 60 and not faults, f"{arguments}: no memory at the end: all of {made} (0), or nothing (5)", *faults)
+        gm.ok(last > 60 and not faults, f"{arguments}: no memory at the end: all of {made} (0), or nothing (5)",
+              *faults)
     if not gm.OPEN_MPI:
         gm.skip("no memory for hwloc on one rank", "MPICH looks at the host by hwloc itself, and crashes")
         return
-    lacks("flip small.h5:/x --axis 0 -o c.h5 -q --device cpu --threads 2", 0, lacking={"no memory for hwloc": gm.fault("malloc:1+:1", start="init", callers="hwloc")})
+    lacks("flip small.h5:/x --axis 0 -o c.h5 -q --device cpu --threads 2", 0,
+          lacking={"no memory for hwloc": gm.fault("malloc:1+:1", start="init", callers="hwloc")})
 
 
 def mpi_fails():
@@ -248,7 +271,8 @@ def stopped(title, code, ranks, number, times=1):
 
 def signals():
     make_endless()
-    number = signal.SIGUSR2 if gm.OPEN_MPI else signal.SIGTERM # of mpirun's own code after TERM, and of Hydra's end by USR2
+    # of mpirun's own code after TERM, and of Hydra's end by USR2
+    number = signal.SIGUSR2 if gm.OPEN_MPI else signal.SIGTERM
     stopped(f"{number.name} to mpirun: all ranks stop (75)", 75, RANKS, number)
     for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
         stopped(f"{number.name} to the program alone: it stops (75)", 75, 1, number)
@@ -257,5 +281,6 @@ def signals():
 
 for device in gm.devices():
     gm.together([matmul_fails, signals])
-gm.together([others_fail, *([without_memory, without_memory_in_libraries, mpi_fails] if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else [])])
+gm.together([others_fail, *([without_memory, without_memory_in_libraries, mpi_fails] if os.path.exists(gm.FAULT)
+                            and os.path.getsize(gm.FAULT) else [])])
 gm.done()

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""compare: its numbers against NumPy's, the same bits for any number of ranks and pieces, NaN and infinities, 64-bit integers, exit codes."""
+"""compare: its numbers against NumPy's, the same bits for any number of ranks and pieces, NaN and infinities, 64-bit
+integers, exit codes."""
 import json
 import os
 
@@ -31,7 +32,8 @@ def check(title, x, y, arguments="x.h5:/v y.h5:/v", ranks=1, views=None):
     ran, found = compare(arguments, ranks)
     x, y = views or (x, y)
     want = reference(x, y)
-    close = list(found)[:5] == NAMES and all(float(found[name]) == w or abs(float(found[name]) - w) <= 1e-13 * abs(w) for name, w in zip(NAMES, want))
+    close = list(found)[:5] == NAMES and all(float(found[name]) == w or abs(float(found[name]) - w) <= 1e-13 * abs(w)
+                                             for name, w in zip(NAMES, want))
     gm.ok(ran.code == (want[1] > 0), f"{title}: exit code", ran)
     gm.ok(close, f"{title}: numbers", ran, want)
     with np.errstate(all="ignore"):
@@ -41,9 +43,9 @@ def check(title, x, y, arguments="x.h5:/v y.h5:/v", ranks=1, views=None):
     else:
         place = tuple(unlike[0])
         words = found.get("first_difference", "").split(" ")
-        gm.ok(words[0] == "[" + ",".join(map(str, place)) + "]" and all(
-            np.array_equal(np.array(word).astype(a.dtype), a[place], equal_nan=a.dtype.kind == "f") for word, a in zip(words[1:], (x, y))),
-            f"{title}: first difference", ran, place)
+        gm.ok(words[0] == "[" + ",".join(map(str, place)) + "]"
+              and all(np.array_equal(np.array(word).astype(a.dtype), a[place], equal_nan=a.dtype.kind == "f") for word,
+                      a in zip(words[1:], (x, y))), f"{title}: first difference", ran, place)
     return found
 
 
@@ -72,15 +74,16 @@ x = np.array([1, nan, inf, -inf, 0.0, 5, 1e308, 3, 0])
 y = np.array([1, nan, inf, -inf, -0.0, 5, 1e308, 3, 0])
 put(x, y)
 check("NaN and infinities that are equal", x, y)
-for a, b in ((nan, 1), (1, nan), (inf, 1), (1, inf), (inf, -inf), (nan, inf), (0, nan), (1e308, -1e308), (1, 0), (0, 1), (5e-324, 0)):
+for a, b in ((nan, 1), (1, nan), (inf, 1), (1, inf), (inf, -inf), (nan, inf), (0, nan), (1e308, -1e308), (1, 0), (0, 1),
+             (5e-324, 0)):
     u, v = x.copy(), y.copy()
     u[5], v[5] = a, b
     put(u, v)
     ran, found = compare("x.h5:/v y.h5:/v")
     far = abs(a - b) if np.isfinite(a) and np.isfinite(b) else inf
     ratio = far if b == 0 else inf if not np.isfinite(a) or not np.isfinite(b) else abs(a / b - 1)
-    gm.ok(ran.code == 1 and found.get("differing") == "1" and float(found["max_relative_error"]) == ratio and float(found["max_absolute_error"]) == far,
-          f"{a} with {b}", ran)
+    gm.ok(ran.code == 1 and found.get("differing") == "1" and float(found["max_relative_error"]) == ratio
+          and float(found["max_absolute_error"]) == far, f"{a} with {b}", ran)
 
 # 64-bit integers that are equal in float64.
 for name, value in (("u8", 2**64 - 1), ("i8", -2**63 + 1), ("u8", 2**53 + 1)):
@@ -89,7 +92,8 @@ for name, value in (("u8", 2**64 - 1), ("i8", -2**63 + 1), ("u8", 2**53 + 1)):
     y[2, 1] = value - 1
     put(x, y)
     ran, found = compare("x.h5 y.h5")
-    gm.ok(ran.code == 1 and found["max_absolute_error"] == "1" and found["first_difference"] == f"[2,1] {value} {value - 1}", f"{name} {value}", ran)
+    gm.ok(ran.code == 1 and found["max_absolute_error"] == "1"
+          and found["first_difference"] == f"[2,1] {value} {value - 1}", f"{name} {value}", ran)
 put(np.full((3,), 2**53 + 1, "u8"), np.full((3,), 2.0**53))
 ran, found = compare("x.h5 y.h5")
 gm.ok(ran.code == 1 and found["differing"] == "3", "u8 with f8", ran)
@@ -99,7 +103,8 @@ x = rng.standard_normal((7, 30, 40))
 y = x + 1e-7 * rng.standard_normal(x.shape)
 put(x, y, {"chunks": (2, 7, 11), "compression": "gzip", "shuffle": True})
 check("a chunked dataset", x, y, ranks=2)
-check("selections", x, y, "'x.h5:/v[1:6:2,:,3:33]' 'y.h5:/v[1:6:2,:,3:33]'", views=(x[1:6:2, :, 3:33], y[1:6:2, :, 3:33]))
+check("selections", x, y, "'x.h5:/v[1:6:2,:,3:33]' 'y.h5:/v[1:6:2,:,3:33]'",
+      views=(x[1:6:2, :, 3:33], y[1:6:2, :, 3:33]))
 check("an index drops a dimension", x, y, "'x.h5:/v[3]' 'y.h5:/v[4]'", ranks=3, views=(x[3], y[4]))
 for shape in ((), (1,), (0,), (3, 0, 2), (100003,), (3, 1, 1, 2)):
     a, b = np.full(shape, 2.0), np.full(shape, 3.0)
@@ -110,14 +115,17 @@ for shape in ((), (1,), (0,), (3, 0, 2), (100003,), (3, 1, 1, 2)):
 big = rng.standard_normal((1777, 2111)).astype("f4")
 put(big, (big + 1e-6 * rng.standard_normal(big.shape)).astype("f8"))
 first = None
-for ranks, options in ((1, "--threads 1"), (1, "--threads 2 --piece 200K --depth 3"), (2, ""), (3, "--piece 1M"), (4, "--host-memory 4M --threads 1")):
+for ranks, options in ((1, "--threads 1"), (1, "--threads 2 --piece 200K --depth 3"), (2, ""), (3, "--piece 1M"),
+                       (4, "--host-memory 4M --threads 1")):
     ran, found = compare(f"x.h5 y.h5 --tolerance 10000 {options} --report r.json", ranks)
     first = first or ran.out
-    gm.ok(ran.out == first and "first_difference" in found and ran.code == 0, f"the same bits: {ranks} ranks {options}", ran, first)
+    gm.ok(ran.out == first and "first_difference" in found and ran.code == 0, f"the same bits: {ranks} ranks {options}",
+          ran, first)
 with open("r.json") as file:
     report = json.load(file)
-gm.ok(report["results"]["mean_relative_error"] == float(found["mean_relative_error"]) and report["bytes_read"] == 12 * big.size
-      and [i["file"] for i in report["inputs"]] == ["x.h5", "y.h5"] and report["wall_s"] > 0, "report", report.get("results"))
+gm.ok(report["results"]["mean_relative_error"] == float(found["mean_relative_error"])
+      and report["bytes_read"] == 12 * big.size and [i["file"] for i in report["inputs"]] == ["x.h5", "y.h5"]
+      and report["wall_s"] > 0, "report", report.get("results"))
 
 # Tolerance.
 put(np.array([1.0, 2, 4.5]), np.array([1.0, 2, 4]))
@@ -131,8 +139,10 @@ gm.write("two.h5", a=np.zeros(3), b=np.zeros(3))
 for why, code, pattern, arguments in (("different shapes", 3, r"x\.h5:/v is 3x4 and y\.h5:/v is 4x3", "x.h5 y.h5"),
                                       ("different ranks", 3, r"3x4.* is 4", "x.h5 'y.h5:/v[:,0]'"),
                                       ("which dataset", 3, r"two\.h5.*/a.*/b", "x.h5 two.h5"),
-                                      ("a negative tolerance", 2, "--tolerance -1: expected 0 or more", "two.h5:/a two.h5:/b --tolerance -1"),
-                                      ("too little memory", 5, "--host-memory", "two.h5:/a two.h5:/b --host-memory 4K")):
+                                      ("a negative tolerance", 2, "--tolerance -1: expected 0 or more",
+                                       "two.h5:/a two.h5:/b --tolerance -1"),
+                                      ("too little memory", 5, "--host-memory",
+                                       "two.h5:/a two.h5:/b --host-memory 4K")):
     for ranks in (1, 3):
         ran = gm.run(f"compare {arguments}", ranks)
         faults = gm.faults_of_refusal(ran, code, pattern)

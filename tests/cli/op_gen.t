@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""gen: the same bytes for any number of ranks, threads and any pieces; shapes, types, layouts, distributions; what it refuses."""
+"""gen: the same bytes for any number of ranks, threads and any pieces; shapes, types, layouts, distributions; what it
+refuses."""
 import os
 
 import gm
@@ -44,12 +45,14 @@ def file_bits(name):
 
 
 # Any ranks, pieces, threads: the same elements.
-for what in ("matrices FILE --rows 211 --inner 307 --columns 97 --type f64", "stack FILE --frames 3 --height 127 --width 501 --big-endian",
+for what in ("matrices FILE --rows 211 --inner 307 --columns 97 --type f64",
+             "stack FILE --frames 3 --height 127 --width 501 --big-endian",
              "matrices FILE --rows 1 --inner 100003 --columns 2 --distribution normal",
              "stack FILE --frames 40 --height 30 --width 20 --chunk 7,8,9 --deflate 2 --shuffle --type i32"):
     made(what)
     first = file_bits("g.h5")
-    for ranks, more in ((1, "--threads 2 --piece 4K --depth 2"), (2, "--piece 10000"), (3, "--threads 2"), (3, "--host-memory 3M --threads 1")):
+    for ranks, more in ((1, "--threads 2 --piece 4K --depth 2"), (2, "--piece 10000"), (3, "--threads 2"),
+                        (3, "--host-memory 3M --threads 1")):
         made(f"{what} {more}", ranks)
         gm.ok(file_bits("g.h5") == first, f"the same elements: {ranks} ranks {more}")
 
@@ -66,12 +69,13 @@ for i, name in enumerate(TYPES):
     a, b = gm.read("g.h5", "/A"), gm.read("g.h5", "/B")
     with h5py.File("g.h5", "r") as file:
         order = file["A"].dtype.byteorder
-    gm.ok(np.array_equal(a, uniform(bits(i, 0, (31, 17)), name)) and np.array_equal(b, uniform(bits(i, 1, (17, 40)), name)),
-          f"{name}: the elements of base/random.h")
+    gm.ok(np.array_equal(a, uniform(bits(i, 0, (31, 17)), name))
+          and np.array_equal(b, uniform(bits(i, 1, (17, 40)), name)), f"{name}: the elements of base/random.h")
     gm.ok((order == ">") == (bool(endian) and a.dtype.itemsize > 1), f"{name}: order of bytes {order}")
 
 made("stack FILE --size 20 --distribution integers --type u8")
-gm.ok(np.array_equal(gm.read("g.h5", "/images"), ((bits(1, 0, (20, 20, 20)) >> np.uint64(32)) * np.uint64(10) >> np.uint64(32))), "integers")
+gm.ok(np.array_equal(gm.read("g.h5", "/images"),
+                     ((bits(1, 0, (20, 20, 20)) >> np.uint64(32)) * np.uint64(10) >> np.uint64(32))), "integers")
 made("matrices FILE --size 300 --distribution normal --type f64")
 a = gm.read("g.h5", "/A").ravel()
 u, v = ((bits(1, 0, a.size) >> np.uint64(11)).astype("f8").reshape(-1, 2) * 2.0**-53).T
@@ -81,12 +85,13 @@ gm.ok(np.allclose(a, want.ravel(), rtol=1e-12, atol=1e-12), "normal, by Box and 
 # Defaults, layout.
 made("matrices FILE --size 5 --rows 2")
 with h5py.File("g.h5", "r") as file:
-    gm.ok(file["A"].shape == (2, 5) and file["B"].shape == (5, 5) and file["A"].dtype == "<f4" and file["A"].chunks is None, "matrices: f32, contiguous")
+    gm.ok(file["A"].shape == (2, 5) and file["B"].shape == (5, 5) and file["A"].dtype == "<f4"
+          and file["A"].chunks is None, "matrices: f32, contiguous")
 made("stack FILE --size 6 --width 4 --chunk 2,3,4 --deflate 5 --shuffle")
 with h5py.File("g.h5", "r") as file:
     d = file["images"]
-    gm.ok(d.shape == (6, 6, 4) and d.dtype == "<u2" and d.chunks == (2, 3, 4) and d.compression == "gzip" and d.compression_opts == 5 and d.shuffle,
-          "stack: u16, chunks, filters")
+    gm.ok(d.shape == (6, 6, 4) and d.dtype == "<u2" and d.chunks == (2, 3, 4) and d.compression == "gzip"
+          and d.compression_opts == 5 and d.shuffle, "stack: u16, chunks, filters")
     gm.ok(d.attrs["operation"] == "gen" and "--width 4" in d.attrs["command"], "provenance")
 for extents in ("--rows 0 --inner 3 --columns 2", "--size 0"):
     made(f"matrices FILE {extents}", 2)
@@ -106,5 +111,6 @@ for why, code, pattern, arguments in (
     for ranks in (1, 3):
         ran = gm.run(f"gen {arguments}", ranks)
         faults = gm.faults_of_refusal(ran, code, pattern)
-        gm.ok(not faults and gm.state() == before, f"refused: {why}, {ranks} ranks", ran, *faults, *gm.difference(before, gm.state()))
+        gm.ok(not faults and gm.state() == before, f"refused: {why}, {ranks} ranks", ran, *faults,
+              *gm.difference(before, gm.state()))
 gm.done()

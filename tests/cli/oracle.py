@@ -1,5 +1,5 @@
-"""The expected results of normalize, by NumPy one operation at a time; statistics of integers by exact arithmetic. Types are those of NumPy, or BF16 of
-bfloat.py."""
+"""The expected results of normalize, by NumPy one operation at a time; statistics of integers by exact arithmetic.
+Types are those of NumPy, or BF16 of bfloat.py."""
 import decimal
 import fractions
 import math
@@ -45,20 +45,23 @@ def moments(part):
         return float(fractions.Fraction(total, n)), root(fractions.Fraction(n * squares - total * total, n * n))
     numbers = [float(v) for v in part]
     if not all(map(math.isfinite, numbers)):
-        return math.fsum([v for v in numbers if not math.isfinite(v)]) if not (math.inf in numbers and -math.inf in numbers) else math.nan, math.nan
+        both = math.inf in numbers and -math.inf in numbers
+        return math.nan if both else math.fsum([v for v in numbers if not math.isfinite(v)]), math.nan
     mean = math.fsum(numbers) / len(numbers)
     return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in numbers) / len(numbers))
 
 
 def percentile(part, p):
-    """numpy.percentile of a part, in float64. Of integers its rule in exact differences: numpy's own overflow. The element itself where the
-    percentile is one: beside an infinity numpy makes it NaN."""
+    """numpy.percentile of a part, in float64. Of integers its rule in exact differences: numpy's own overflow. The
+    element itself where the percentile is one: beside an infinity numpy makes it NaN."""
     values, at = np.sort(part, axis=None), (part.size - 1) * (p / 100)
     if is_float(part.dtype):
         return float(values[int(at)]) if at == int(at) else np.percentile(part.astype("f8"), p)
     below, t = math.floor(at), at - math.floor(at)
     low, high = int(values[below]), int(values[min(below + 1, part.size - 1)])
-    return float(low) if t == 0 else float(low) + float(high - low) * t if t < 0.5 else float(high) - float(high - low) * (1 - t)
+    if t == 0:
+        return float(low)
+    return float(low) + float(high - low) * t if t < 0.5 else float(high) - float(high - low) * (1 - t)
 
 
 def ends_of(part, method, low, high):
@@ -69,12 +72,16 @@ def ends_of(part, method, low, high):
             return *ends, 0.0 if ends[0] == ends[1] else float(np.float64(ends[1]) - ends[0])
     least, most = part.min(), part.max()
     with np.errstate(all="ignore"):
-        span = float(int(most) - int(least)) if not is_float(part.dtype) else float(np.float64(most) - np.float64(least)) if least != most else 0.0
+        if not is_float(part.dtype):
+            span = float(int(most) - int(least))
+        else:
+            span = float(np.float64(most) - np.float64(least)) if least != most else 0.0
     return float(least), float(most), span
 
 
 def numbers_of(part, method, lo, hi, low, high):
-    """The numbers to subtract and to multiply by, for the elements of a part, and the span; a factor of None: constant."""
+    """The numbers to subtract and to multiply by, for the elements of a part, and the span; a factor of None:
+    constant."""
     part = part[~np.isnan(part)] if is_float(part.dtype) else part
     if part.size == 0:
         return math.nan, 1.0, 0
@@ -112,7 +119,8 @@ def store(v, out, lo, hi, marked, rounding, value):
         if is_float(out):
             y = cast(r, out)
             clipped |= np.isfinite(r) & np.isinf(y) & ~marked
-            y = np.where(r >= real(hi), cast(hi, out), np.where(r <= real(lo), cast(lo, out), y)).astype(array_type(out))
+            y = np.where(r >= real(hi), cast(hi, out),
+                         np.where(r <= real(lo), cast(lo, out), y)).astype(array_type(out))
             y[nan] = np.nan
         else:
             y = np.where((r > real(lo)) & (r < real(hi)), r, 0).astype(out)
@@ -133,7 +141,8 @@ def parts_of(x, per):
     return np.ascontiguousarray(rows.T), lambda y: np.ascontiguousarray(y.T).reshape(x.shape)
 
 
-def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="nearest-even", low=1.0, high=99.0, sub=0.0, factor=1.0):
+def normalize(x, method="minmax", per="stack", out=None, range=None, rounding="nearest-even", low=1.0, high=99.0,
+              sub=0.0, factor=1.0):
     """The output and the counts."""
     x = np.asarray(x)
     x = x.astype(x.dtype.newbyteorder("="))
@@ -168,7 +177,8 @@ def flatfield(x, flat, dark=None, out=None, log=False):
     real = np.dtype("f8" if wants_wide(x.dtype) or wants_wide(out) else "f4").type
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore") # of no elements but NaN
-        mean = [np.nanmean(f.reshape((-1,) + x.shape[1:]).astype("f8"), axis=0) if f is not None else np.zeros(x.shape[1:]) for f in (flat, dark)]
+        mean = [np.nanmean(f.reshape((-1,) + x.shape[1:]).astype("f8"), axis=0)
+                if f is not None else np.zeros(x.shape[1:]) for f in (flat, dark)]
         span = mean[0] - mean[1]
         gain = np.where(span == 0, np.nan, np.where(np.isnan(span), 1, 1 / span)).astype(real)
         p = x.astype(x.dtype.newbyteorder("=")).astype(real)

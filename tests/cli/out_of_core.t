@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""A product three times larger than what --device-memory and --host-memory allow: it completes within both, by its own account and by the
-system's. A job that does not fit them is refused with the number that would do."""
+"""A product three times larger than what --device-memory and --host-memory allow: it completes within both, by its own
+account and by the system's. A job that does not fit them is refused with the number that would do."""
 import json
 import re
 import threading
@@ -14,7 +14,8 @@ N = 3000
 
 
 def peak_of(child):
-    """Follows the resident set of a process while it runs: bytes of its peak. The ru_maxrss of a child would begin with that of this Python."""
+    """Follows the resident set of a process while it runs: bytes of its peak. The ru_maxrss of a child would begin with
+    that of this Python."""
     peak = 0
     while child.poll() is None:
         try:
@@ -49,7 +50,8 @@ def check_refusal(caps):
     ran = gm.run(f"{command} {caps}")
     names = re.findall(r"--(host|device)-memory [\d.]+ \w+", ran.err)
     numbers = re.findall(r"(\d+) bytes \(", ran.err)
-    if not gm.ok(ran.code == 5 and names and len(names) == len(numbers), f"{name}: refused, with the number that would do", ran):
+    if not gm.ok(ran.code == 5 and names and len(names) == len(numbers),
+                 f"{name}: refused, with the number that would do", ran):
         return
     wanted = dict(re.findall(r"(--\w+-memory) (\w+)", caps))
     wanted.update({f"--{which}-memory": number for which, number in zip(names, numbers)})
@@ -82,6 +84,7 @@ for device in gm.devices():
     for what in ("peak_host_bytes", "peak_device_bytes"):
         gm.ok(0 < report[what] <= CAP, f"{device}: {what} is {report[what] / 2**20:.1f} MiB of {CAP >> 20}")
     if device == "cpu": # a driver of GPUs maps what it likes
-        gm.ok(peak - floor <= CAP + SLACK, f"{device}: the system saw {(peak - floor) / 2**20:.1f} MiB more than for a tiny product",
+        gm.ok(peak - floor <= CAP + SLACK,
+              f"{device}: the system saw {(peak - floor) / 2**20:.1f} MiB more than for a tiny product",
               f"{peak} bytes, {floor}")
 gm.done()

@@ -1,8 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""Virtual datasets of whole rows, read from their parts: our own output in parts and what h5py makes, on 1 and 3 ranks, against h5py; other
-virtual datasets, and what is refused.
+"""Virtual datasets of whole rows, read from their parts: our own output in parts and what h5py makes, on 1 and 3 ranks,
+against h5py; other virtual datasets, and what is refused.
 
-compare gives the places where what the ranks read differs from a plain copy that h5py made; io_cat the bytes, and the way they were read."""
+compare gives the places where what the ranks read differs from a plain copy that h5py made; io_cat the bytes, and the
+way they were read."""
 import os
 import re
 import shutil
@@ -24,7 +25,8 @@ def cat(text, rows, cols, threads):
         return None, done.stderr.decode().strip()
     kind, swap, way, *shape = head.decode().split(" ")
     kind = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
-    return np.frombuffer(data, kind.newbyteorder() if int(swap) else kind).reshape([int(d) for d in shape[0].split(",") if d]), way
+    return np.frombuffer(data, kind.newbyteorder()
+                         if int(swap) else kind).reshape([int(d) for d in shape[0].split(",") if d]), way
 
 
 def same(title, name, selections=("",)):
@@ -38,7 +40,8 @@ def same(title, name, selections=("",)):
         want = np.asarray(want)
         gm.write("copy.h5", c=want.astype(want.dtype.newbyteorder("=")))
         for ranks in RANKS if i == 0 else RANKS[i % 2:][:1]:
-            ran = gm.run(["compare", name + text, "copy.h5:/c", "-q", "--device", "cpu", "--threads", 2, "--piece", 3000], ranks)
+            ran = gm.run(["compare", name + text, "copy.h5:/c", "-q", "--device", "cpu", "--threads", 2, "--piece",
+                          3000], ranks)
             if ran.code != 0:
                 faults.append(f"{text or 'all'} on {ranks} ranks: {ran}")
         got, how = cat(name + text, 7, 5, 3)
@@ -76,8 +79,10 @@ def own(kind, shape):
     return f"{name}:/{'images' if len(shape) == 3 else 'A'}"
 
 
-for kind, shape in (("<f4", (103, 17, 9)), (">f4", (31, 8, 9)), ("<u2", (64, 33, 31)), ("<f8", (257, 19)), (">f8", (11, 2000)), ("<f4", (1000, 1)), ("<f2", (77, 12))):
-    same(f"our own, {kind} {shape}", own(kind, shape), ("", "[3::7]", "[::2,1:8:3]" if shape[1] > 1 else "[::2,0]", "[5]"))
+for kind, shape in (("<f4", (103, 17, 9)), (">f4", (31, 8, 9)), ("<u2", (64, 33, 31)), ("<f8", (257, 19)),
+                    (">f8", (11, 2000)), ("<f4", (1000, 1)), ("<f2", (77, 12))):
+    same(f"our own, {kind} {shape}", own(kind, shape),
+         ("", "[3::7]", "[::2,1:8:3]" if shape[1] > 1 else "[::2,0]", "[5]"))
 
 rng = np.random.default_rng(3)
 gm.write("factors.h5", A=gm.integers(rng, (301, 40)), B=gm.integers(rng, (40, 57)))
@@ -86,7 +91,8 @@ gm.ok(ran.code == 0, "a product in parts", ran)
 same("our own product", "product.h5:/C", ("", "[300]", "[:,::5]"))
 gm.write("factor.h5", F=gm.integers(rng, (57, 5)))
 ran = gm.run("matmul product.h5:/C factor.h5:/F --device cpu -o again.h5 -q" + gm.all_work(3), 3)
-gm.ok(ran.code == 0 and np.array_equal(gm.read("again.h5"), gm.read("product.h5") @ gm.read("factor.h5", "/F")), "is a factor itself", ran)
+gm.ok(ran.code == 0 and np.array_equal(gm.read("again.h5"), gm.read("product.h5") @ gm.read("factor.h5", "/F")),
+      "is a factor itself", ran)
 
 
 # --- h5py's ---
@@ -105,7 +111,8 @@ def virtual(name, x, pieces, fill=7):
     layout = h5py.VirtualLayout(x.shape, x.dtype)
     for file, to, shape, what in pieces:
         layout[to] = h5py.VirtualSource(file, "p", shape, x.dtype)[what]
-    with h5py.File(name, "w", libver=("earliest", "v110")) as file: # what the program's libhdf5 reads, whatever h5py's is
+    # what the program's libhdf5 reads, whatever h5py's is
+    with h5py.File(name, "w", libver=("earliest", "v110")) as file:
         file.create_virtual_dataset("d", layout, fillvalue=fill)
     return f"{name}:/d"
 
@@ -126,7 +133,8 @@ def ordinary(kind, shape, shuffled):
     return virtual("v.h5", x, pieces)
 
 
-ALL = {1: ("", "[::3]", "[13:40:7]", "[33]"), 2: ("", "[::3,1::2]", "[13:40:7,2]", "[33]"), 3: ("", "[::3,1,::2]", "[:,:2,1]", "[13:40:7]")}
+ALL = {1: ("", "[::3]", "[13:40:7]", "[33]"), 2: ("", "[::3,1::2]", "[13:40:7,2]", "[33]"),
+       3: ("", "[::3,1,::2]", "[:,:2,1]", "[13:40:7]")}
 for kind, shape in (("<i4", (47, 6)), (">i2", (50, 3, 4)), ("<f8", (43,)), (">u8", (44, 5)), ("<u1", (35, 4, 3))):
     for shuffled in (False, True):
         same(f"h5py's, {kind} {shape}{', shuffled' * shuffled}", ordinary(kind, shape, shuffled), ALL[len(shape)])
@@ -134,11 +142,13 @@ for kind, shape in (("<i4", (47, 6)), (">i2", (50, 3, 4)), ("<f8", (43,)), (">u8
 x = numbers((6, 5, 4), ">f4")
 for i in range(6):
     gm.write(f"frame{i}.h5", p=x[i])
-same("a file for each frame", virtual("frames.h5", x, [(f"frame{(5 * i) % 6}.h5", i, (5, 4), slice(None)) for i in range(6)]), ALL[3][:2])
+same("a file for each frame",
+     virtual("frames.h5", x, [(f"frame{(5 * i) % 6}.h5", i, (5, 4), slice(None)) for i in range(6)]), ALL[3][:2])
 x = numbers((40, 4), "<i4")
 made = parts(x, 20)
-same("every second row from every third", virtual("steps.h5", x[:14], [(made[0][0], np.s_[0::2], (20, 4), np.s_[0:20:3]),
-                                                                       (made[1][0], np.s_[1::2], (20, 4), np.s_[1:20:3])]), ALL[2][:2])
+same("every second row from every third",
+     virtual("steps.h5", x[:14], [(made[0][0], np.s_[0::2], (20, 4), np.s_[0:20:3]),
+                                  (made[1][0], np.s_[1::2], (20, 4), np.s_[1:20:3])]), ALL[2][:2])
 many = virtual("many.h5", numbers((3000, 4), "<i4"), [(made[i % 2][0], i, (20, 4), i % 20) for i in range(3000)])
 same("3000 mappings", many, ("", "[::11]"))
 
@@ -148,13 +158,17 @@ for kind in ("<i4", ">i4"):
     x = numbers((40, 4), kind)
     made = parts(x, 20)
     whole = [(made[0][0], np.s_[0:20], (20, 4), np.s_[:])]
-    same(f"{kind}: rows in no part are the fill value", virtual("gap.h5", x, [*whole, (made[1][0], np.s_[21:40], (20, 4), np.s_[1:])]), ALL[2])
-    same(f"{kind}: columns of two parts", virtual("columns.h5", x[:20], [(made[0][0], np.s_[:, ::2], (20, 4), np.s_[:, ::2]),
-                                                                          (made[1][0], np.s_[:, 1::2], (20, 4), np.s_[:, ::2])]), ALL[2][:2])
+    same(f"{kind}: rows in no part are the fill value",
+         virtual("gap.h5", x, [*whole, (made[1][0], np.s_[21:40], (20, 4), np.s_[1:])]), ALL[2])
+    same(f"{kind}: columns of two parts",
+         virtual("columns.h5", x[:20], [(made[0][0], np.s_[:, ::2], (20, 4), np.s_[:, ::2]),
+                                        (made[1][0], np.s_[:, 1::2], (20, 4), np.s_[:, ::2])]), ALL[2][:2])
     gm.write("other.h5", p=x[20:].astype(x.dtype.newbyteorder()))
-    same(f"{kind}: a part of the other order of bytes", virtual("order.h5", x, [*whole, ("other.h5", np.s_[20:40], (20, 4), np.s_[:])]), ALL[2][:2])
+    same(f"{kind}: a part of the other order of bytes",
+         virtual("order.h5", x, [*whole, ("other.h5", np.s_[20:40], (20, 4), np.s_[:])]), ALL[2][:2])
     gm.write("chunked.h5", dict(chunks=(3, 4), compression="gzip"), p=x[20:])
-    same(f"{kind}: a chunked part", virtual("mixed.h5", x, [*whole, ("chunked.h5", np.s_[20:40], (20, 4), np.s_[:])]), ALL[2][:2])
+    same(f"{kind}: a chunked part", virtual("mixed.h5", x, [*whole, ("chunked.h5", np.s_[20:40], (20, 4), np.s_[:])]),
+         ALL[2][:2])
 
 # --- Caps and damage ---
 
@@ -162,7 +176,8 @@ for command in (["reduce", many], ["normalize", many, "-o", "n.h5", "--force", "
     cap = gm.run([*command, "--device", "cpu", "-q", "--host-memory", "1K"])
     need = re.search(r"expected at least (\d+) bytes", cap.err)
     enough = gm.run([*command, "--device", "cpu", "-q", "--host-memory", need[1] if need else "1K"])
-    gm.ok(cap.code == 5 and enough.code == 0, f"{command[0]}: a cap on memory that is too small names one that does", cap, enough)
+    gm.ok(cap.code == 5 and enough.code == 0, f"{command[0]}: a cap on memory that is too small names one that does",
+          cap, enough)
 
 name = own("<f8", (500, 300))
 folder = next(entry for entry in os.listdir(".") if entry.startswith(name.split(":")[0] + ".parts-"))
@@ -171,7 +186,8 @@ shutil.copy(part, "kept.h5")
 os.truncate(part, os.path.getsize(part) - 1000)
 refused("a part that is cut is refused by name", name, r"own_<f8_500x300\.h5:/A: its part .*part-01\.h5.*(cut|damaged)")
 os.remove(part)
-refused("a part that is missing is refused by name", name, r"own_<f8_500x300\.h5:/A: its part .*part-01\.h5.* is missing")
+refused("a part that is missing is refused by name", name,
+        r"own_<f8_500x300\.h5:/A: its part .*part-01\.h5.* is missing")
 shutil.move("kept.h5", part)
 same("and read again when it is back", name)
 gm.done()

@@ -1,4 +1,5 @@
-"""The statistics of an array: integers by Python's integers, floats by exact or extended sums. For the tests of reduce and normalize."""
+"""The statistics of an array: integers by Python's integers, floats by exact or extended sums. For the tests of reduce
+and normalize."""
 import math
 from fractions import Fraction
 
@@ -25,7 +26,8 @@ def root(ratio):
     shift += shift % 2
     scaled = ratio * 2**shift if shift >= 0 else ratio / 2**-shift
     floor = math.isqrt(scaled.numerator // scaled.denominator)
-    exact = Fraction(2 * floor + (0 if floor * floor == scaled else 1), 2)  # between floor and floor + 1: rounds as they do
+    # between floor and floor + 1: rounds as they do
+    exact = Fraction(2 * floor + (0 if floor * floor == scaled else 1), 2)
     return float(exact / Fraction(2) ** (shift // 2))
 
 
@@ -40,7 +42,8 @@ def printed(text):
 
 def type_of(name, dtype, n):
     """The type of a dataset of a statistic of n elements each."""
-    want = {"count": "u8", "nan": "u8", "min": dtype.str[1:], "max": dtype.str[1:], "argmin": "i8", "argmax": "i8"}.get(name, "f8")
+    want = {"count": "u8", "nan": "u8", "min": dtype.str[1:], "max": dtype.str[1:], "argmin": "i8",
+            "argmax": "i8"}.get(name, "f8")
     if name in ("sum", "sumsq") and dtype.kind in "iu":
         limits = np.iinfo(dtype)
         most = n * max(abs(int(limits.min)), int(limits.max)) ** (2 if name == "sumsq" else 1)
@@ -60,10 +63,12 @@ def of_integers(row):
     values = [int(v) for v in row]
     n, total, squares = len(values), sum(values), sum(v * v for v in values)
     if n == 0:
-        return {"count": 0, "nan": 0, "sum": 0, "sumsq": 0, "mean": math.nan, "var": math.nan, "std": math.nan, "norm": 0.0, "argmin": -1, "argmax": -1}
+        return {"count": 0, "nan": 0, "sum": 0, "sumsq": 0, "mean": math.nan, "var": math.nan, "std": math.nan,
+                "norm": 0.0, "argmin": -1, "argmax": -1}
     spread = Fraction(n * squares - total * total, n * n)
-    return {"count": n, "nan": 0, "min": min(values), "max": max(values), "sum": total, "sumsq": squares, "mean": float(Fraction(total, n)),
-            "var": float(spread), "std": root(spread), "norm": root(Fraction(squares)), "argmin": int(np.argmin(row)), "argmax": int(np.argmax(row))}
+    return {"count": n, "nan": 0, "min": min(values), "max": max(values), "sum": total, "sumsq": squares,
+            "mean": float(Fraction(total, n)), "var": float(spread), "std": root(spread),
+            "norm": root(Fraction(squares)), "argmin": int(np.argmin(row)), "argmax": int(np.argmax(row))}
 
 
 def of_floats(row, propagate=False):
@@ -71,12 +76,13 @@ def of_floats(row, propagate=False):
     nan = np.isnan(row)
     if propagate and nan.any():
         first = int(np.argmax(nan))
-        return dict.fromkeys("min max sum sumsq mean var std norm".split(), math.nan) | {"count": len(row), "nan": int(nan.sum()), "argmin": first, "argmax": first}
+        return dict.fromkeys("min max sum sumsq mean var std norm".split(),
+                             math.nan) | {"count": len(row), "nan": int(nan.sum()), "argmin": first, "argmax": first}
     kept, places = row[~nan].astype("f8"), np.flatnonzero(~nan)
     result = {"count": len(kept), "nan": int(nan.sum())}
     if len(kept) == 0:
-        return result | {"min": math.nan, "max": math.nan, "sum": 0.0, "sumsq": 0.0, "mean": math.nan, "var": math.nan, "std": math.nan, "norm": 0.0,
-                         "argmin": -1, "argmax": -1}
+        return result | {"min": math.nan, "max": math.nan, "sum": 0.0, "sumsq": 0.0, "mean": math.nan, "var": math.nan,
+                         "std": math.nan, "norm": 0.0, "argmin": -1, "argmax": -1}
     low, high = kept.min(), kept.max()
     result["argmin"], result["argmax"] = int(places[np.argmax(kept == low)]), int(places[np.argmax(kept == high)])
     result["min"] = -0.0 if low == 0 and np.signbit(kept[kept == 0]).any() else low
@@ -85,22 +91,26 @@ def of_floats(row, propagate=False):
         wide, n = kept.astype("g"), len(kept)
         if not np.isfinite(kept).all():
             total = float(wide.sum())
-            return result | {"sum": total, "sumsq": math.inf, "mean": total, "var": math.nan, "std": math.nan, "norm": math.inf}
+            return result | {"sum": total, "sumsq": math.inf, "mean": total, "var": math.nan, "std": math.nan,
+                             "norm": math.inf}
         total, squares, size = math.fsum(kept), float((wide * wide).sum()), float(abs(wide).sum())
         mean = total / n
         var = float(((wide - wide.sum() / n) ** 2).sum() / n)
         tiny = 5e-324
-        return result | {"sum": (total, 2**-46 * size + tiny), "sumsq": (squares, 2**-46 * squares + tiny), "mean": (mean, 2**-46 * size / n + 2**-52 * abs(mean) + tiny),
+        return result | {"sum": (total, 2**-46 * size + tiny), "sumsq": (squares, 2**-46 * squares + tiny),
+                         "mean": (mean, 2**-46 * size / n + 2**-52 * abs(mean) + tiny),
                          "var": (var, 1e-12 * var + tiny)}
 
 
 def of_many(rows):
-    """The statistics of of_floats() that are elements, their places and numbers, for many short rows without infinities and zeros: arrays."""
+    """The statistics of of_floats() that are elements, their places and numbers, for many short rows without infinities
+    and zeros: arrays."""
     nan = np.isnan(rows)
     assert not np.isinf(rows).any() and rows.all()
     none, low, high = nan.all(axis=1), np.where(nan, np.inf, rows), np.where(nan, -np.inf, rows)
-    return {"count": (~nan).sum(axis=1), "nan": nan.sum(axis=1), "min": np.where(none, np.nan, low.min(axis=1)), "max": np.where(none, np.nan, high.max(axis=1)),
-            "argmin": np.where(none, -1, low.argmin(axis=1)), "argmax": np.where(none, -1, high.argmax(axis=1))}
+    return {"count": (~nan).sum(axis=1), "nan": nan.sum(axis=1), "min": np.where(none, np.nan, low.min(axis=1)),
+            "max": np.where(none, np.nan, high.max(axis=1)), "argmin": np.where(none, -1, low.argmin(axis=1)),
+            "argmax": np.where(none, -1, high.argmax(axis=1))}
 
 
 def faults(got, row, propagate=False):

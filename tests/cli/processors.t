@@ -26,7 +26,8 @@ def check(name, before, ranks, after, want, given):
     rows = re.findall(r"^\d+ +\S+ +(\d+) +(\S+) +(yes|no) +(\w+)", ran.out, re.M)
     used = [numbers(row[1]) for row in rows]
     gm.ok(ran.code == 0 and used == want and {row[3] for row in rows} == {given}
-          and all(int(row[0]) == (len(set_) if row[2] == "yes" else 1) for row, set_ in zip(rows, used)), name, ran, want)
+          and all(int(row[0]) == (len(set_) if row[2] == "yes" else 1) for row, set_ in zip(rows, used)), name, ran,
+          want)
 
 
 everything = set(MINE)
@@ -38,14 +39,17 @@ check("alone, the first processor", ["taskset", "-c", str(FIRST)], 0, [], [{FIRS
 if whole == "host":
     half = len(MINE) // 2
     check("mpirun, one rank", [], 1, [], [everything], "host")
-    check("a launcher with one processor", one, 1, [], [{LAST}], "launcher" if gm.OPEN_MPI else "affinity") # Hydra binds no rank
+    # Hydra binds no rank
+    check("a launcher with one processor", one, 1, [], [{LAST}], "launcher" if gm.OPEN_MPI else "affinity")
     check("taskset after mpirun, one rank", [], 1, one, [{LAST}], "affinity")
     check("taskset after mpirun, two ranks", [], 2, one, [{LAST}] * 2, "affinity")
     check("taskset after mpirun, the first processor", [], 1, ["taskset", "-c", str(FIRST)], [{FIRST}], "affinity")
     check("an option of mpirun", [], 1, ["--bind-to", "none"], [everything], "host")
     first = f"taskset -c {FIRST}"
-    check("taskset after another command, the first processor", [], 1, ["env", "A=1", *first.split()], [{FIRST}], "affinity")
-    check("taskset in a line of a shell, the first processor", [], 1, ["sh", "-c", f'exec {first} "$0" "$@"'], [{FIRST}], "affinity")
+    check("taskset after another command, the first processor", [], 1, ["env", "A=1", *first.split()], [{FIRST}],
+          "affinity")
+    check("taskset in a line of a shell, the first processor", [], 1, ["sh", "-c", f'exec {first} "$0" "$@"'],
+          [{FIRST}], "affinity")
     binding = gm.wrapper("binding", f'exec {first} "$@"')
     check("a script that binds, where mpirun does not", [], 1, ["--bind-to", "none", binding], [{FIRST}], "affinity")
     script = gm.wrapper("script", 'exec "$@"')

@@ -41,7 +41,8 @@ def check(title, name, transpose, ranks, selection="", bound=0.0, options=()):
     x = load(name)
     x = eval(f"x{selection}") if selection else x # selections are written as NumPy's
     operand = path(name) + selection
-    product(title, gram(x, transpose), ["matmul", operand, operand, "--flatten", "--transpose", transpose, *gm.all_work(ranks).split(), *options], ranks, bound)
+    product(title, gram(x, transpose), ["matmul", operand, operand, "--flatten", "--transpose", transpose,
+                                        *gm.all_work(ranks).split(), *options], ranks, bound)
 
 
 if not os.path.isdir(gm.DATA):
@@ -60,8 +61,10 @@ for device in gm.devices():
     data = load(TOOTH).reshape(181, -1).astype("f8")
     norms = np.outer(np.linalg.norm(data, axis=1), np.linalg.norm(white, axis=1))
     product("tooth, projections by flat fields", (data @ white.T, norms),
-            ["matmul", path(TOOTH), path("tooth.h5:/exchange/data_white"), "--flatten", "--transpose", "b", "--grid", "2x1x1"], 2, 1e-6 + 6e-8)
-for title, arguments in (("a title is no matrix", ["matmul", path("tooth.h5:/exchange/title"), path(TOOTH), "--flatten"]),
+            ["matmul", path(TOOTH), path("tooth.h5:/exchange/data_white"), "--flatten", "--transpose", "b", "--grid",
+             "2x1x1"], 2, 1e-6 + 6e-8)
+for title, arguments in (("a title is no matrix",
+                          ["matmul", path("tooth.h5:/exchange/title"), path(TOOTH), "--flatten"]),
                          ("compare wants numbers", ["compare", path("tooth.h5:/exchange/title"), path(TOOTH)])):
     ran = gm.run([*arguments, "-o", "no.h5"] if arguments[0] == "matmul" else arguments, 3)
     faults = gm.faults_of_refusal(ran, 3, r"/exchange/title.*string")

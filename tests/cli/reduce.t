@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Statistics of datasets, against Python's integers, exact sums and NumPy: types, storage, axes, NaN; the same bits whoever computes them."""
+"""Statistics of datasets, against Python's integers, exact sums and NumPy: types, storage, axes, NaN; the same bits
+whoever computes them."""
 import functools
 import hashlib
 import itertools
@@ -34,14 +35,16 @@ def whole(title, x, operand, options="", ranks=None, propagate=False):
     faults = ["failed"]
     if ran.code == 0:
         got = plain.printed(ran.out)
-        faults = plain.faults(got, np.asarray(x).reshape(-1), propagate) + [f"no {name}" for name in plain.NAMES if name not in got]
+        faults = plain.faults(got, np.asarray(x).reshape(-1),
+                              propagate) + [f"no {name}" for name in plain.NAMES if name not in got]
     gm.ok(not faults, f"{device}: {title}, {ranks} ranks", *faults, ran)
     return ran
 
 
 def along(title, x, operand, axis, options="", ranks=None, propagate=False, statistics=ALL):
     ranks = ranks or next(ranks_in_turn)
-    ran = gm.run(f"reduce '{operand}' --stat {statistics} --axis {axis} -o r.h5 --force --no-sync --device {device} {options}", ranks)
+    ran = gm.run(f"reduce '{operand}' --stat {statistics} --axis {axis} -o r.h5 --force --no-sync --device {device} "
+                 f"{options}", ranks)
     faults = ["failed"]
     if ran.code == 0:
         rows, shape = plain.segments(x, axis)
@@ -49,11 +52,13 @@ def along(title, x, operand, axis, options="", ranks=None, propagate=False, stat
             got = {name: f[name][()] for name in f}
         faults = [f"{name} is {value.shape}, expected {shape}" for name, value in got.items() if value.shape != shape]
         faults += [] if sorted(got) == sorted(statistics.split(",")) else [f"datasets {sorted(got)}"]
-        faults += [f"{name} is {value.dtype}" for name, value in got.items() if value.dtype != plain.type_of(name, x.dtype, rows.shape[1])]
+        faults += [f"{name} is {value.dtype}" for name, value in got.items()
+                   if value.dtype != plain.type_of(name, x.dtype, rows.shape[1])]
         step = 1
         if not faults and len(rows) > MANY and not propagate: # all of them by NumPy, and some as others are
             step, want = len(rows) // 1000, plain.of_many(rows)
-            faults += [f"another {name}" for name, value in got.items() if not np.array_equal(value.reshape(-1), want[name], equal_nan=True)]
+            faults += [f"another {name}" for name, value in got.items()
+                       if not np.array_equal(value.reshape(-1), want[name], equal_nan=True)]
         for i in range(0, 0 if faults else len(rows), step):
             one = {name: value.reshape(-1)[i].item() for name, value in got.items()}
             if x.dtype.kind != "f":
@@ -99,9 +104,11 @@ def cuts():
     for name in ("x", "frames", "tiles"):
         for axis in ("frame", "pixel", 1):
             statistics = "nan,max,argmin" if axis == "pixel" else "count,min,sum,mean,var,std"
-            along(f"{name}, --axis {axis}, small pieces", x, f"x.h5:/{name}", axis, "--piece 100K", statistics=statistics)
+            along(f"{name}, --axis {axis}, small pieces", x, f"x.h5:/{name}", axis, "--piece 100K",
+                  statistics=statistics)
     for ranks, options in ((2, ""), (3, "--piece 9K --depth 2"), (8, "--host-memory 4M --device-memory 1200K")):
-        along("integers in chunks of frames, ranks share frames", gm.read("x.h5", "/whole"), "x.h5:/whole", "pixel", options, ranks)
+        along("integers in chunks of frames, ranks share frames", gm.read("x.h5", "/whole"), "x.h5:/whole", "pixel",
+              options, ranks)
     tall = gm.read("x.h5", "/tall")
     for ranks in (1, 3):
         along("few columns of many rows", tall, "x.h5:/tall", 0, "--threads 3", ranks)
@@ -112,8 +119,9 @@ def cuts():
 def values():
     """NaN, infinities, both zeros, denormals; nothing at all."""
     nan, inf = math.nan, math.inf
-    cases = {"nan": [nan] * 5, "some": [nan, 3, nan, -1, 7, -1], "zeros": [0.0, -0.0, 0.0], "below": [-0.0, -0.0], "inf": [1, inf, 2], "both": [inf, 1, -inf],
-             "minus": [-inf, nan, -inf], "huge": [-1e308] * 300 + [inf], "deep": [1e308] * 300 + [-inf, -1e308], "small": [5e-324, 1e-310, -5e-324], "one": [42.5]}
+    cases = {"nan": [nan] * 5, "some": [nan, 3, nan, -1, 7, -1], "zeros": [0.0, -0.0, 0.0], "below": [-0.0, -0.0],
+             "inf": [1, inf, 2], "both": [inf, 1, -inf], "minus": [-inf, nan, -inf], "huge": [-1e308] * 300 + [inf],
+             "deep": [1e308] * 300 + [-inf, -1e308], "small": [5e-324, 1e-310, -5e-324], "one": [42.5]}
     with h5py.File("x.h5", "w") as f:
         for name, values in cases.items():
             f[name] = np.array(values)
@@ -124,7 +132,8 @@ def values():
         f["scalar"] = np.float32(2.5)
     for name, values in cases.items():
         for propagate in (False, True):
-            whole(f"{name}{' passed on' if propagate else ''}", np.array(values), f"x.h5:/{name}", "--nan propagate" if propagate else "", 1 + propagate, propagate)
+            whole(f"{name}{' passed on' if propagate else ''}", np.array(values), f"x.h5:/{name}",
+                  "--nan propagate" if propagate else "", 1 + propagate, propagate)
     table = gm.read("x.h5", "/table")
     for axis in (0, 1):
         along(f"NaN in a table, --axis {axis}", table, "x.h5:/table", axis, "--nan skip", 1)
@@ -132,7 +141,8 @@ def values():
     whole("a single number", np.float32(2.5), "x.h5:/scalar")
     whole("nothing", np.zeros(0), "x.h5:/none", "", 3)
     ran = gm.run(f"reduce x.h5:/no_integers --stat count,min,sum,mean,argmax --device {device}")
-    gm.ok(ran.code == 0 and ran.out == "count 0\nmin none\nsum 0\nmean nan\nargmax -1\n", f"{device}: no integers at all", ran)
+    gm.ok(ran.code == 0 and ran.out == "count 0\nmin none\nsum 0\nmean nan\nargmax -1\n",
+          f"{device}: no integers at all", ran)
     along("columns of nothing", np.zeros((0, 3), "f4"), "x.h5:/none", 0, "", 2)
     along("rows without columns", np.zeros((3, 0), "f4"), "x.h5:/no_floats", 1, "", 2)
     ran = gm.run(f"reduce x.h5:/no_integers --stat sum,count --axis 1 -o r.h5 --force --device {device}")
@@ -152,7 +162,8 @@ def accuracy():
         whole(f"{dtype}: a mean a million times the spread", x, "x.h5", "", 1)
 
 
-WAYS = [(2, ""), (5, "--threads 1 --piece 300K"), (8, "--host-memory 12M"), (1, "--piece 10000 --depth 2"), (1, "--host-memory 6M --device-memory 4M --threads 3")]
+WAYS = [(2, ""), (5, "--threads 1 --piece 300K"), (8, "--host-memory 12M"), (1, "--piece 10000 --depth 2"),
+        (1, "--host-memory 6M --device-memory 4M --threads 3")]
 
 
 def digest(arguments, axis, ranks):
@@ -179,7 +190,8 @@ def same_bits(axis, dtype):
 def outputs():
     x = data((8, 30, 40), "u2")
     gm.write("x.h5", x=x)
-    for name, options in (("chunks", "--chunk 10,20 --deflate 5 --shuffle"), ("deflate alone", "--deflate 1"), ("parts", "--output-layout parts")):
+    for name, options in (("chunks", "--chunk 10,20 --deflate 5 --shuffle"), ("deflate alone", "--deflate 1"),
+                          ("parts", "--output-layout parts")):
         along(name, x, "x.h5", "pixel", options)
     for axis in (-1, -2, -3):
         along(f"--axis {axis}", x, "x.h5", axis)
@@ -197,20 +209,25 @@ def outputs():
     gm.ok(good and "/a/b/max" in h5py.File("r.h5"), f"{device}: -o FILE:GROUP", ran)
     with open("r.json") as file:
         report = json.load(file)
-    gm.ok(report["bytes_read"] == x.nbytes and report["bytes_written"] == 8 * (8 + 2) and report["plan"]["mode"], f"{device}: --report", report)
+    gm.ok(report["bytes_read"] == x.nbytes and report["bytes_written"] == 8 * (8 + 2) and report["plan"]["mode"],
+          f"{device}: --report", report)
     with h5py.File("r.h5", "r") as f:
         attributes = dict(f["/a/b/sum"].attrs)
-    gm.ok(attributes.get("operation") == "reduce" and "--stat" in attributes.get("command", "") and attributes.get("elements") == 1200, f"{device}: the output says where it is from", attributes)
+    gm.ok(attributes.get("operation") == "reduce" and "--stat" in attributes.get("command", "")
+          and attributes.get("elements") == 1200, f"{device}: the output says where it is from", attributes)
     ran = gm.run(f"reduce x.h5 --device {device} --report r.json")
     results = json.load(open("r.json"))["results"]
-    gm.ok(list(results) == plain.NAMES[:10] and results["sum"] == int(x.sum(dtype="u8")), f"{device}: the default statistics, and in the report", results)
+    gm.ok(list(results) == plain.NAMES[:10] and results["sum"] == int(x.sum(dtype="u8")),
+          f"{device}: the default statistics, and in the report", results)
     before = gm.state()
     for axis in ("all", "frame", "pixel", 1):
         ran = gm.run(f"reduce x.h5 --axis {axis} --plan --device {device}", 2)
-        gm.ok(ran.code == 0 and "host_memory" in ran.out and gm.state() == before, f"{device}: --axis {axis} --plan", ran)
+        gm.ok(ran.code == 0 and "host_memory" in ran.out and gm.state() == before, f"{device}: --axis {axis} --plan",
+              ran)
     ran = gm.run(f"reduce x.h5 --plan --report r.json --device {device}", 2)
     plan = json.load(open("r.json"))
-    gm.ok(ran.code == 0 and plan["plan"]["mode"] and plan["inputs"], f"{device}: --plan --report: the report has the plan", plan)
+    gm.ok(ran.code == 0 and plan["plan"]["mode"] and plan["inputs"],
+          f"{device}: --plan --report: the report has the plan", plan)
     if os.path.exists("/dev/full"):
         ran = gm.run(["-c", f"{gm.PROGRAM} reduce x.h5 --plan --device {device} > /dev/full"], program="/bin/sh")
         gm.ok(ran.code == 4 and "standard output" in ran.err, f"{device}: --plan with standard output full", ran)
@@ -219,23 +236,34 @@ def outputs():
 
 
 def refusals():
-    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", none=np.zeros((2, 0), "i4"), large=np.zeros(300000, "f8"))
+    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", none=np.zeros((2, 0), "i4"),
+             large=np.zeros(300000, "f8"))
     before = gm.state()
-    for arguments, code, pattern in (
-            ("reduce x.h5:/x --stat min,median", 2, "median.*expected.*argmax"), ("reduce x.h5:/x --stat min,min", 2, "twice"),
-            ("reduce x.h5:/x --stat ''", 2, "expected"), ("reduce x.h5:/x --axis 2", 2, "2 dimensions, expected a number from -2 to 1"),
-            ("reduce x.h5:/x --axis rows", 2, "rows.*expected"), ("reduce x.h5:/scalar --axis vector", 2, "is a scalar"),
-            ("reduce x.h5:/x --axis -3", 2, "2 dimensions, expected a number from -2 to 1"), ("reduce x.h5:/x --nan drop", 2, "nan"),
-            ("reduce x.h5:/x[:,0] --axis -2", 2, "1 dimension, expected a number from -1 to 0"), ("reduce x.h5:/x --chunk 1 -o y.h5", 2, "scalar.*no chunks"),
-            ("reduce x.h5:/none -o y.h5", 3, "min of an empty integer dataset is undefined"),
-            *((f"reduce x.h5:/x {option}", 2, "printed, expected --output as well") for option in
-              ("--output-layout single", "--output-layout parts", "--chunk 2,2", "--deflate 3", "--shuffle", "--no-sync")),
-            ("reduce x.h5:/x --force", 2, "printed, expected --output or --report as well"), ("reduce x.h5:/x --axis all --plan --force", 2, "printed"),
-            ("reduce x.h5:/none --axis 1", 3, "min of an empty integer dataset is undefined"),
-            ("reduce x.h5:/text", 3, "string"), ("reduce nofile.h5", 3, "nofile"), ("reduce x.h5:/x --axis 0 -o x.h5 --force", 4, "x.h5"),
-            ("reduce x.h5:/x[:,0] --axis 0 --chunk 3 -o y.h5", 2, "scalar.*no chunks"), ("reduce x.h5:/x --axis 0 -o 'y.h5:/a[0]'", 2, "selection"),
-            ("reduce x.h5:/large --host-memory 10K", 5, "--host-memory.*expected at least"), ("reduce x.h5:/large --piece 1M --host-memory 1M --depth 9", 5, "host-memory"),
-            ("reduce x.h5:/x x.h5:/x", 2, "")):
+    for arguments, code, pattern in (("reduce x.h5:/x --stat min,median", 2, "median.*expected.*argmax"),
+                                     ("reduce x.h5:/x --stat min,min", 2, "twice"),
+                                     ("reduce x.h5:/x --stat ''", 2, "expected"),
+                                     ("reduce x.h5:/x --axis 2", 2, "2 dimensions, expected a number from -2 to 1"),
+                                     ("reduce x.h5:/x --axis rows", 2, "rows.*expected"),
+                                     ("reduce x.h5:/scalar --axis vector", 2, "is a scalar"),
+                                     ("reduce x.h5:/x --axis -3", 2, "2 dimensions, expected a number from -2 to 1"),
+                                     ("reduce x.h5:/x --nan drop", 2, "nan"),
+                                     ("reduce x.h5:/x[:,0] --axis -2", 2,
+                                      "1 dimension, expected a number from -1 to 0"),
+                                     ("reduce x.h5:/x --chunk 1 -o y.h5", 2, "scalar.*no chunks"),
+                                     ("reduce x.h5:/none -o y.h5", 3, "min of an empty integer dataset is undefined"),
+                                     *((f"reduce x.h5:/x {option}", 2, "printed, expected --output as well")
+                                       for option in ("--output-layout single", "--output-layout parts", "--chunk 2,2",
+                                                      "--deflate 3", "--shuffle", "--no-sync")),
+                                     ("reduce x.h5:/x --force", 2, "printed, expected --output or --report as well"),
+                                     ("reduce x.h5:/x --axis all --plan --force", 2, "printed"),
+                                     ("reduce x.h5:/none --axis 1", 3, "min of an empty integer dataset is undefined"),
+                                     ("reduce x.h5:/text", 3, "string"), ("reduce nofile.h5", 3, "nofile"),
+                                     ("reduce x.h5:/x --axis 0 -o x.h5 --force", 4, "x.h5"),
+                                     ("reduce x.h5:/x[:,0] --axis 0 --chunk 3 -o y.h5", 2, "scalar.*no chunks"),
+                                     ("reduce x.h5:/x --axis 0 -o 'y.h5:/a[0]'", 2, "selection"),
+                                     ("reduce x.h5:/large --host-memory 10K", 5, "--host-memory.*expected at least"),
+                                     ("reduce x.h5:/large --piece 1M --host-memory 1M --depth 9", 5, "host-memory"),
+                                     ("reduce x.h5:/x x.h5:/x", 2, "")):
         ran = gm.run(f"{arguments} --device cpu", next(ranks_in_turn))
         faults = gm.faults_of_refusal(ran, code, pattern)
         gm.ok(not faults and gm.state() == before, f"refused: {arguments}", *faults, ran)
@@ -244,7 +272,8 @@ def refusals():
         file.write("no report")
     ran = gm.run("reduce x.h5:/x --report r.json --device cpu")
     forced = gm.run("reduce x.h5:/x --report r.json --force --device cpu")
-    gm.ok(ran.code == 4 and forced.code == 0 and json.load(open("r.json"))["results"], "--force without an output replaces the file of --report", ran, forced)
+    gm.ok(ran.code == 4 and forced.code == 0 and json.load(open("r.json"))["results"],
+          "--force without an output replaces the file of --report", ran, forced)
     ran = gm.run("reduce x.h5:/large --host-memory 10K --device cpu")
     needed = ran.err.split("at least ")[1].split()[0]
     ran = gm.run(f"reduce x.h5:/large --host-memory {needed} --device cpu")
@@ -267,8 +296,8 @@ def damaged():
 
 
 def many_chunks():
-    """Crops of many chunks: libhdf5, which undoes scale-offset, keeps none that it has read in part; and a chunk between two steps is not
-    looked up."""
+    """Crops of many chunks: libhdf5, which undoes scale-offset, keeps none that it has read in part; and a chunk
+    between two steps is not looked up."""
     with h5py.File("many.h5", "w") as f:
         x = f.create_dataset("x", (600, 1024, 1024), "u2", chunks=(1, 1024, 1024), scaleoffset=0)
         x[0] = 5
@@ -277,9 +306,11 @@ def many_chunks():
         for i in range(1, 600):
             x.id.write_direct_chunk((i, 0, 0), stored, mask)
         f.create_dataset("unwritten", (600, 1024, 1024), "u2", chunks=(1, 1024, 1024), scaleoffset=0)[7] = 2
-        f.create_dataset("wide", (1 << 20, 1 << 20), "u2", chunks=(1024, 1024), compression=1, fillvalue=3)[70000, 0] = 9
+        f.create_dataset("wide", (1 << 20, 1 << 20), "u2", chunks=(1024, 1024), compression=1,
+                         fillvalue=3)[70000, 0] = 9
     for operand, want, limit in (("x[:,100:103,::500]", 5 * 600 * 3 * 3, 60), ("unwritten[:,0,0]", 2, 60),
-                                 ("wide[:140001:70000,::1048575]", 3 * 5 + 9, 10), ("wide[::65536,::65536]' --host-memory '3M", 3 * 256, 20)):
+                                 ("wide[:140001:70000,::1048575]", 3 * 5 + 9, 10),
+                                 ("wide[::65536,::65536]' --host-memory '3M", 3 * 256, 20)):
         ran = gm.run(f"reduce 'many.h5:/{operand}' --stat sum --device cpu -q", limit=limit)
         gm.ok(ran.code == 0 and ran.out == f"sum {want}\n", f"many chunks: {operand}", ran)
 
@@ -295,11 +326,14 @@ def real_files():
     along("tooth, pixels", x, f"{tooth}:/exchange/data", "pixel", "", 2)
     x = gm.read(k11, "/entry/detector/detector")
     whole("detector", x, f"{k11}:/entry/detector/detector", "", 2)
-    along("detector, pixels", x, f"{k11}:/entry/detector/detector", "pixel", "", 2, statistics="min,max,sum,sumsq,argmax")
+    along("detector, pixels", x, f"{k11}:/entry/detector/detector", "pixel", "", 2,
+          statistics="min,max,sum,sumsq,argmax")
 
 
 kinds = list(gm.devices())
 for device in kinds:
-    gm.together([all_types, *(functools.partial(axes, rank) for rank in SHAPES), cuts, values, accuracy, outputs, real_files])
-gm.together([functools.partial(same_bits, axis, dtype) for axis, dtype in (("all", "f4"), ("pixel", "f8"), ("vector", "f2"))] + [refusals, many_chunks])
+    gm.together([all_types, *(functools.partial(axes, rank) for rank in SHAPES), cuts, values, accuracy, outputs,
+                 real_files])
+gm.together([functools.partial(same_bits, axis, dtype) for axis,
+             dtype in (("all", "f4"), ("pixel", "f8"), ("vector", "f2"))] + [refusals, many_chunks])
 gm.done()

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Threads that read a piece together: pieces of megabytes, of which each of several threads reads a share, give what one thread gives that reads small
-pieces alone, and what NumPy gives, for every layout and axis. Rows and frames are odd, so that shares end anywhere."""
+"""Threads that read a piece together: pieces of megabytes, of which each of several threads reads a share, give what
+one thread gives that reads small pieces alone, and what NumPy gives, for every layout and axis. Rows and frames are
+odd, so that shares end anywhere."""
 import functools
 
 import gm
@@ -9,8 +10,10 @@ from gm import h5py, np
 SHAPE = (47, 321, 509)
 TOGETHER = ("--threads 5 --piece 16M", "--threads 3 --piece 9M --depth 2", "--threads 7")
 ALONE = "--threads 1 --piece 300K"
-LAYOUTS = {"contiguous": {}, "a chunk for each frame": dict(chunks=(1, 321, 509), compression="gzip", compression_opts=1),
-           "chunks of five frames": dict(chunks=(5, 100, 509)), "small chunks": dict(chunks=(2, 107, 170), shuffle=True, compression="gzip", compression_opts=1)}
+LAYOUTS = {"contiguous": {},
+           "a chunk for each frame": dict(chunks=(1, 321, 509), compression="gzip", compression_opts=1),
+           "chunks of five frames": dict(chunks=(5, 100, 509)),
+           "small chunks": dict(chunks=(2, 107, 170), shuffle=True, compression="gzip", compression_opts=1)}
 AXES = ("all", "frame", "pixel", "1", "2", "vector")
 
 
@@ -35,7 +38,8 @@ def normalized(options, words, kind):
 
 
 def same(title, made, words, kind):
-    """Threads together make what one alone makes: made(options, words, kind) -> (what, the run). Returns the run of one alone."""
+    """Threads together make what one alone makes: made(options, words, kind) -> (what, the run). Returns the run of one
+    alone."""
     want, alone = made(ALONE, words, kind)
     faults = [alone] if alone.code else []
     for options in TOGETHER if kind == "cpu" else TOGETHER[:1]: # each run starts the device
@@ -51,12 +55,14 @@ def layout(title, storage, dtype, kind):
     gm.write("x.h5", storage, x=x)
     for axis in AXES:
         alone = same(f"{kind}: {dtype}, {title}: statistics, --axis {axis}", statistics, axis, kind)
-    gm.ok(np.array_equal(gm.read("r.h5", "/min"), x.min(axis=2)), f"{kind}: {dtype}, {title}: the minima are NumPy's", alone)
+    gm.ok(np.array_equal(gm.read("r.h5", "/min"), x.min(axis=2)), f"{kind}: {dtype}, {title}: the minima are NumPy's",
+          alone)
     for words in ("--method minmax", "--method minmax --per pixel", "--method zscore --per frame --type f32"):
         same(f"{kind}: {dtype}, {title}: normalize {words}", normalized, words, kind)
 
 
 for device in gm.devices():
     some = list(LAYOUTS.items())[:None if device == "cpu" else 2]
-    gm.together([functools.partial(layout, title, storage, dtype, device) for title, storage in some for dtype in ("u2", "f4")], 3)
+    gm.together([functools.partial(layout, title, storage, dtype, device) for title,
+                 storage in some for dtype in ("u2", "f4")], 3)
 gm.done()

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""The GPU of each rank: the one of its number on the host, whatever list of GPUs is in sight; the times of the start."""
+"""The GPU of each rank: the one of its number on the host, whatever list of GPUs is in sight; the times of the
+start."""
 import json
 import os
 import re
@@ -22,12 +23,15 @@ def run(what, device, ranks, environment=None):
 def start(device):
     report = run(f"{device}, times of the start", device, 1)
     seconds = (report or {}).get("start", {})
-    gm.ok(sorted(seconds) == sorted(STEPS) and all(value >= 0 for value in seconds.values()), f"{device}: the report has its steps", seconds)
+    gm.ok(sorted(seconds) == sorted(STEPS) and all(value >= 0 for value in seconds.values()),
+          f"{device}: the report has its steps", seconds)
     if report:
         known = seconds["mpi"] + seconds["wait"]
-        gm.ok(known <= report["init_s"] + 1e-6, f"{device}: MPI and the wait for the device, {known:.3f} s, are in init_s, {report['init_s']:.3f} s")
+        gm.ok(known <= report["init_s"] + 1e-6,
+              f"{device}: MPI and the wait for the device, {known:.3f} s, are in init_s, {report['init_s']:.3f} s")
     ran = gm.run(f"reduce x.h5 --stat sum --device {device} -v")
-    gm.ok(len(re.findall(r"^gpumem-run: note: start: MPI [\d.]+ s, device [\d.]+ s", ran.err, re.M)) == 1, f"{device}: -v has one line of it", ran)
+    gm.ok(len(re.findall(r"^gpumem-run: note: start: MPI [\d.]+ s, device [\d.]+ s", ran.err, re.M)) == 1,
+          f"{device}: -v has one line of it", ran)
 
 
 def uuids(environment=None):
@@ -61,7 +65,8 @@ def choice():
             report = run(f"{what}, {ranks} ranks", "cuda", ranks, environment)
             if report:
                 found = [device["uuid"] for device in report["devices"]]
-                gm.ok(found == [wanted[rank % len(wanted)] for rank in range(ranks)], f"{what}, {ranks} ranks: each has its own", found, wanted)
+                gm.ok(found == [wanted[rank % len(wanted)] for rank in range(ranks)],
+                      f"{what}, {ranks} ranks: each has its own", found, wanted)
 
 
 gm.write("x.h5", x=np.ones((8, 8)))

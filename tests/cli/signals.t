@@ -78,27 +78,29 @@ SLOW_DISK = gm.fault("sync:*:*:delay=150") if SLOW_SPACE else {}
 
 # Each phase: its title, how its input is made, the command, when (seconds from its start), and whether it may end by
 # itself before.
-PHASES = [
-    ("the start", make_matrices, "matmul ab.h5 -o out.h5", (0.03, 0.06, 0.1, 0.15, 0.2), False),
-    ("a product", make_endless, "matmul endless.h5 -o out.h5 --host-memory 200M", (0.6, 1.2), False),
-    ("packing", make_packed_stack, "normalize stack.h5 -o out.h5 --type f32 --deflate 9", (0.5, 1, 2), True),
-    ("looking up chunks", make_chunks, "reduce chunks.h5", (0.5, 1.5), False),
-    ("opening a FIFO", make_fifo, "info link.h5", (0.5,), True),
-    ("opening a FIFO for a reduction", make_fifo, "reduce link.h5:/d", (0.5,), True),
-    ("nested groups", make_groups, "info deep.h5", (0.3, 0.6), True),
-    ("nested virtual datasets", make_nested, "reduce l3.h5", (0.3, 1), True),
-    ("space for an output", make_nothing, "gen matrices out.h5 --size 14000 --type f32 --no-sync", (0.5, 1), not SLOW_SPACE),
-    ("flushing an output", make_nothing, "gen matrices out.h5 --size 7000 --type f32", (1.5, 2.5), not SLOW_DISK),
-    ("flushing the parts of an output", make_nothing, "gen matrices out.h5 --size 7000 --type f32 --output-layout parts", (1.5, 2.5), not SLOW_DISK),
-    ("a benchmark", make_nothing, "bench matmul --json out.json", (0.5, 1.5), False),
-]
+PHASES = [("the start", make_matrices, "matmul ab.h5 -o out.h5", (0.03, 0.06, 0.1, 0.15, 0.2), False),
+          ("a product", make_endless, "matmul endless.h5 -o out.h5 --host-memory 200M", (0.6, 1.2), False),
+          ("packing", make_packed_stack, "normalize stack.h5 -o out.h5 --type f32 --deflate 9", (0.5, 1, 2), True),
+          ("looking up chunks", make_chunks, "reduce chunks.h5", (0.5, 1.5), False),
+          ("opening a FIFO", make_fifo, "info link.h5", (0.5,), True),
+          ("opening a FIFO for a reduction", make_fifo, "reduce link.h5:/d", (0.5,), True),
+          ("nested groups", make_groups, "info deep.h5", (0.3, 0.6), True),
+          ("nested virtual datasets", make_nested, "reduce l3.h5", (0.3, 1), True),
+          ("space for an output", make_nothing, "gen matrices out.h5 --size 14000 --type f32 --no-sync", (0.5, 1),
+           not SLOW_SPACE), ("flushing an output", make_nothing, "gen matrices out.h5 --size 7000 --type f32",
+                             (1.5, 2.5), not SLOW_DISK),
+          ("flushing the parts of an output", make_nothing,
+           "gen matrices out.h5 --size 7000 --type f32 --output-layout parts", (1.5, 2.5), not SLOW_DISK),
+          ("a benchmark", make_nothing, "bench matmul --json out.json", (0.5, 1.5), False),]
 
 
 def stopped(title, arguments, after, may_end, number, *ranks):
-    """A signal to mpirun or the program. A machine that is busy with something else gets other chances, and ranks more time to begin."""
+    """A signal to mpirun or the program. A machine that is busy with something else gets other chances, and ranks more
+    time to begin."""
     for more in (0, 1.5, 1.5, 1.5):
         faults, ran = attempt(title, arguments, after + (more if ranks else 0), may_end, number, *ranks)
-        begun = ran.code not in (-number, 128 + number) and (ran.errors or not ranks) # in MPI_Init only rank 0 has a message
+        # in MPI_Init only rank 0 has a message
+        begun = ran.code not in (-number, 128 + number) and (ran.errors or not ranks)
         slow = not begun or all(fault.startswith("took ") for fault in faults)
         if not faults or not slow:
             break
@@ -108,7 +110,8 @@ def stopped(title, arguments, after, may_end, number, *ranks):
 def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     """only: the signal goes to this rank alone. Returns the faults, and the run."""
     before = gm.state()
-    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=SLOW_SPACE if title.startswith("space") else SLOW_DISK if "flush" in title else None)
+    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=SLOW_SPACE
+                              if title.startswith("space") else SLOW_DISK if "flush" in title else None)
     if only is not None:
         command.insert(-len(gm.words(arguments)) - 3, gm.wrapper("named", 'echo $$ >"pid.$rank"; exec "$program" "$@"'))
         del command[command.index(gm.PROGRAM)]
@@ -157,26 +160,30 @@ def ranks():
     make_endless()
     for only in range(3):
         for after in (0.9, 1.8):
-            stopped(f"3 ranks, TERM to rank {only} alone after {after} s", "matmul endless.h5 -o out.h5 --host-memory 200M", after, False,
-                    signal.SIGTERM, 3, only)
+            stopped(f"3 ranks, TERM to rank {only} alone after {after} s",
+                    "matmul endless.h5 -o out.h5 --host-memory 200M", after, False, signal.SIGTERM, 3, only)
     make_chunks()
     for only in range(2):
-        stopped(f"2 ranks that look up chunks, USR2 to rank {only} alone", "reduce chunks.h5", 1.5, False, signal.SIGUSR2, 2, only)
+        stopped(f"2 ranks that look up chunks, USR2 to rank {only} alone", "reduce chunks.h5", 1.5, False,
+                signal.SIGUSR2, 2, only)
 
 
 def flushes_of_ranks():
     """The rank that finishes the file flushes, the others wait for it."""
     for only in range(3 if SLOW_DISK else 0):
-        stopped(f"3 ranks that flush an output, TERM to rank {only} alone", "gen matrices out.h5 --size 7000 --type f32", 3, False, signal.SIGTERM, 3, only)
+        stopped(f"3 ranks that flush an output, TERM to rank {only} alone",
+                "gen matrices out.h5 --size 7000 --type f32", 3, False, signal.SIGTERM, 3, only)
 
 
 def failures():
     """A disk that fails in the middle of a flush tells it in that step alone."""
     for call in (1, 2, 3, 7) if SLOW_DISK else ():
-        ran = gm.run("gen matrices out.h5 --size 4000 --type f32 --device cpu", environment=gm.fault(f"sync:{call}:0:EIO"))
+        ran = gm.run("gen matrices out.h5 --size 4000 --type f32 --device cpu",
+                     environment=gm.fault(f"sync:{call}:0:EIO"))
         faults = gm.faults_of_refusal(ran, 4, "flushing.* to the disk failed: Input/output error")
         gm.ok(not faults and gm.state() == {}, f"step {call} of a flush fails", *faults, ran)
-    ran = gm.run("gen matrices out.h5 --size 4000 --type f32 --device cpu", environment=gm.fault("sync:1:0:EINVAL,sync:3:0:38"))
+    ran = gm.run("gen matrices out.h5 --size 4000 --type f32 --device cpu",
+                 environment=gm.fault("sync:1:0:EINVAL,sync:3:0:38"))
     gm.ok(ran.code == 0 and gm.read("out.h5", "/A").shape == (4000, 4000), "a file system without steps", ran)
 
 

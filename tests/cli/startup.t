@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Start-up: comparing two tiny datasets on 2 ranks takes little more than an MPI program that does nothing; alone it needs no folder of MPI."""
+"""Start-up: comparing two tiny datasets on 2 ranks takes little more than an MPI program that does nothing; alone it
+needs no folder of MPI."""
 import os
 import shutil
 import subprocess
@@ -16,7 +17,8 @@ def empty_program():
     if os.access(built, os.X_OK):
         return built
     mpicc = shutil.which("mpicc")
-    if not mpicc or subprocess.run([mpicc, os.path.join(gm.SOURCE, "tests/mpi/empty_mpi.c"), "-o", "empty_mpi"]).returncode != 0:
+    if not mpicc or subprocess.run([mpicc, os.path.join(gm.SOURCE, "tests/mpi/empty_mpi.c"), "-o",
+                                    "empty_mpi"]).returncode != 0:
         gm.skip_all("no tests/mpi/empty_mpi, and no mpicc to make it with")
     return os.path.abspath("empty_mpi")
 
@@ -43,12 +45,14 @@ for attempt in range(ATTEMPTS):
         break
 gm.ok(compare - empty <= ALLOWED, f"{compare - empty:.3f} s more than an empty MPI program, at most {ALLOWED} s")
 
-# Open MPI has one folder for all processes that no launcher started: where some made it while others removed it, they failed.
+# Open MPI has one folder for all processes that no launcher started: where some made it while others removed it, they
+# failed.
 ran = gm.run("compare xy.h5:/x xy.h5:/y", environment={"TMPDIR": os.path.abspath("xy.h5")})
 gm.ok(ran.code == 0, "alone it makes no folder of MPI in TMPDIR", ran)
 
 ran = gm.run("compare --help", environment={"POSIXLY_CORRECT": "1"})
-gm.ok(ran.code == 0 and "Usage: gpumem-run compare" in ran.out, "options follow the operation with POSIXLY_CORRECT too", ran)
+gm.ok(ran.code == 0 and "Usage: gpumem-run compare" in ran.out, "options follow the operation with POSIXLY_CORRECT too",
+      ran)
 
 # Open MPI ends with messages of its own, or crashes, where it can open no file.
 faults = []

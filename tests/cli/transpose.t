@@ -17,8 +17,8 @@ pieces_in_turn = itertools.cycle(("", "--piece 700", "--piece 5000 --depth 3", "
 def swapped(title, x, operand, axes, options="", ranks=None):
     """One test: the output is NumPy's. axes None: the default."""
     word = "" if axes is None else f"--axes={axes[0]},{axes[1]}"
-    return moved(f"{title}, {x.shape} {word or 'the last two axes'}", np.swapaxes(x, *(axes or (-2, -1))), f"transpose '{operand}' {word}", device, options,
-                 ranks)
+    return moved(f"{title}, {x.shape} {word or 'the last two axes'}", np.swapaxes(x, *(axes or (-2, -1))),
+                 f"transpose '{operand}' {word}", device, options, ranks)
 
 
 def sampled(*case):
@@ -40,7 +40,8 @@ def axes(rank):
     for first, second in itertools.permutations(range(rank), 2):
         x = data(SHAPES[rank], next(types_in_turn))
         gm.write("x.h5", x=x)
-        sampled(f"{rank} dimensions", x, "x.h5", (first - rank, second) if first % 2 else (first, second), next(pieces_in_turn))
+        sampled(f"{rank} dimensions", x, "x.h5", (first - rank, second) if first % 2 else (first, second),
+                next(pieces_in_turn))
 
 
 def layouts():
@@ -58,15 +59,16 @@ def layouts():
     for name in ("plain", "chunks", "frames", "filtered", "halves"):
         for pair in ((0, 1), (1, 2), (0, 2)):
             sampled(name, x, f"x.h5:/{name}", pair, next(pieces_in_turn))
-    for text, view in (("[1:5,3::7,49]", x[1:5, 3::7, 49]), ("[::2,10:40]", x[::2, 10:40]), ("[3]", x[3]), ("[:,5,::3]", x[:, 5, ::3]),
-                       ("[2:,8:56:4]", x[2:, 8:56:4])):
+    for text, view in (("[1:5,3::7,49]", x[1:5, 3::7, 49]), ("[::2,10:40]", x[::2, 10:40]), ("[3]", x[3]),
+                       ("[:,5,::3]", x[:, 5, ::3]), ("[2:,8:56:4]", x[2:, 8:56:4])):
         for name, pair in (("plain", (0, 1)), ("frames", None), ("chunks", (-1, 0)), ("halves", (0, 1))):
             sampled(f"{name}{text}", view, f"x.h5:/{name}{text}", pair, next(pieces_in_turn))
 
 
 def shapes():
     """Few rows for many ranks, axes of one element, nothing."""
-    for i, shape in enumerate(((1, 1), (2, 30001), (30001, 2), (1, 1, 7), (3, 1, 9000), (0, 4), (4, 0), (2, 2), (1, 5, 1, 6), (9000, 1, 3))):
+    for i, shape in enumerate(((1, 1), (2, 30001), (30001, 2), (1, 1, 7), (3, 1, 9000), (0, 4), (4, 0), (2, 2),
+                               (1, 5, 1, 6), (9000, 1, 3))):
         x = data(shape, ("<f4", "<u1")[i % 2])
         gm.write("x.h5", x=x)
         for pair in itertools.combinations(range(len(shape)), 2):
@@ -81,10 +83,12 @@ def out_of_core():
         file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
     for name, ranks in (("plain", 1), ("chunks", 2)):
         for pair in ((0, 1), (1, 2), (0, 2)):
-            swapped(f"{name}, out of core", x, f"x.h5:/{name}", pair, "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
+            swapped(f"{name}, out of core", x, f"x.h5:/{name}", pair,
+                    "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
             with open("r.json") as file:
                 report = json.load(file)
-            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20, f"{device}: {name}, --axes {pair}: within its caps", report)
+            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20,
+                  f"{device}: {name}, --axes {pair}: within its caps", report)
 
 
 def outputs():
@@ -92,26 +96,30 @@ def outputs():
     with h5py.File("x.h5", "w") as file:
         file["a/x"] = x
         file["a/x"].attrs.update({"unit": "counts", "pixel_size": 0.65, "offsets": np.arange(5)})
-    for options in ("--output-layout parts", "--output-layout auto", "--chunk 3,7,11", "--chunk 2,40,30 --deflate 5 --shuffle", "--deflate 1"):
+    for options in ("--output-layout parts", "--output-layout auto", "--chunk 3,7,11",
+                    "--chunk 2,40,30 --deflate 5 --shuffle", "--deflate 1"):
         for pair in ((1, 2), (0, 2)):
             swapped("output", x, "x.h5:/a/x", pair, options, 3)
     before = gm.state()
     for words, ranks in (("--axes 0,1", 1), ("", 2)):
         ran = gm.run(f"transpose x.h5:/a/x {words} --plan --device {device}", ranks)
-        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements in boxes of [48]x30x40", ran.out, re.M) and "host_memory" in ran.out
-              and re.search(r"^runs +[1-9]\d* to read, [1-9]\d* to write by all ranks$", ran.out, re.M) and gm.state() == before,
+        gm.ok(ran.code == 0 and re.search(r"^range +9600 elements in boxes of [48]x30x40", ran.out, re.M)
+              and "host_memory" in ran.out and gm.state() == before
+              and re.search(r"^runs +[1-9]\d* to read, [1-9]\d* to write by all ranks$", ran.out, re.M),
               f"{device}: {words} --plan", ran, gm.difference(before, gm.state()))
     ran = gm.run(f"transpose x.h5:/a/x --axes 0,-1 --device {device} --no-sync --report r.json", 2)
     with h5py.File("x.transpose.h5", "r") as file:
         found, told = file["a/x"][()], dict(file["a/x"].attrs)
     gm.ok(ran.code == 0 and same(found, np.swapaxes(x, 0, 2)), f"{device}: the default name", ran)
-    gm.ok(told.get("unit") == "counts" and told.get("pixel_size") == 0.65 and np.array_equal(told.get("offsets"), np.arange(5)),
-          f"{device}: attributes of the input are copied", told)
-    gm.ok(told.get("operation") == "transpose" and "--axes 0,-1" in told.get("command", ""), f"{device}: attributes of provenance", told)
+    gm.ok(told.get("unit") == "counts" and told.get("pixel_size") == 0.65
+          and np.array_equal(told.get("offsets"), np.arange(5)), f"{device}: attributes of the input are copied", told)
+    gm.ok(told.get("operation") == "transpose" and "--axes 0,-1" in told.get("command", ""),
+          f"{device}: attributes of provenance", told)
     with open("r.json") as file:
         report = json.load(file)
-    gm.ok(report["bytes_read"] == report["bytes_written"] == x.nbytes and report["plan"]["elements"] == x.size and report["plan"]["depth"] > 0
-          and re.fullmatch(r"\d+x\d+x\d+", report["plan"]["box"]), f"{device}: --report", report)
+    gm.ok(report["bytes_read"] == report["bytes_written"] == x.nbytes and report["plan"]["elements"] == x.size
+          and report["plan"]["depth"] > 0 and re.fullmatch(r"\d+x\d+x\d+", report["plan"]["box"]),
+          f"{device}: --report", report)
     ran = gm.run(f"transpose x.transpose.h5:/a/x --axes 2,0 -o twice.h5 --no-sync --device {device}", 3)
     gm.ok(ran.code == 0 and same(gm.read("twice.h5", "/a/x"), x), f"{device}: swapped twice is the input", ran)
 
@@ -127,12 +135,14 @@ def labels():
         file["few"].attrs["DIMENSION_LABELS"] = np.array(["one", "two"], "S7")
         file["table"].attrs["DIMENSION_LABELS"] = np.arange(4)
     faults = []
-    for command, expected in (
-            ("transpose x.h5:/x --axes 0,2", ["row", "", "energy", "column"]), ("transpose x.h5:/fixed", ["energy", "shift", "column", "row"]),
-            ("transpose 'x.h5:/x[:, 1]' --axes 0,1", ["row", "energy", "column"]), ("transpose x.h5:/few", ["one", "two"]),
-            ("transpose x.h5:/table", [0, 1, 2, 3]), ("flip x.h5:/fixed --axis 0", ["energy", "shift", "row", "column"]),
-            ("flip 'x.h5:/x[2, :, ::2, :]' --axis 0", ["", "row", "column"]),
-            ("normalize 'x.h5:/x[:, 0, 2]' --type f32", ["energy", "column"]), ("normalize 'x.h5:/x[0, 0, 0, 0]' --type f32", None)):
+    for command, expected in (("transpose x.h5:/x --axes 0,2", ["row", "", "energy", "column"]),
+                              ("transpose x.h5:/fixed", ["energy", "shift", "column", "row"]),
+                              ("transpose 'x.h5:/x[:, 1]' --axes 0,1", ["row", "energy", "column"]),
+                              ("transpose x.h5:/few", ["one", "two"]), ("transpose x.h5:/table", [0, 1, 2, 3]),
+                              ("flip x.h5:/fixed --axis 0", ["energy", "shift", "row", "column"]),
+                              ("flip 'x.h5:/x[2, :, ::2, :]' --axis 0", ["", "row", "column"]),
+                              ("normalize 'x.h5:/x[:, 0, 2]' --type f32", ["energy", "column"]),
+                              ("normalize 'x.h5:/x[0, 0, 0, 0]' --type f32", None)):
         ran = gm.run(f"{command} -o out.h5:/o --force --no-sync --device cpu", next(ranks_in_turn))
         found = None
         if ran.code == 0:
@@ -154,18 +164,26 @@ def any_ranks():
 
 
 def refusals():
-    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((300, 1000), "f8"), row=np.zeros(3))
+    gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((300, 1000), "f8"),
+             row=np.zeros(3))
     before = gm.state()
-    for arguments, code, pattern in (
-            ("x.h5:/x --axes 0,2", 2, "2 dimensions.*-2 to 1"), ("x.h5:/x --axes=-3,0", 2, "-2 to 1"), ("x.h5:/x --axes 1", 2, "'1'.*two numbers"),
-            ("x.h5:/x --axes 1,1", 2, "both are dimension 1"), ("x.h5:/x --axes=-1,1", 2, "both are dimension 1"), ("x.h5:/x --axes 0,1,0", 2, "'0,1,0'"),
-            ("x.h5:/x --axes 0,", 2, "'0,'"), ("x.h5:/x --axes ,1", 2, "',1'"), ("x.h5:/x --axes ''", 2, "''"), ("x.h5:/x --axes 0,1x", 2, "'0,1x'"),
-            ("x.h5:/x --axes 0,99999999999999999999", 2, "-2 to 1"), ("x.h5:/x --axes '0;1'", 2, "'0;1'"),
-            ("x.h5:/row", 3, "1 dimension, transpose needs two"), ("x.h5:/x[2]", 3, "1 dimension, .*two"), ("x.h5:/scalar", 3, "0 dimensions"),
-            ("x.h5:/text", 3, "string"), ("nofile.h5", 3, "nofile"), ("x.h5:/x -o x.h5 --force", 4, "x.h5"), ("x.h5:/x x.h5:/x", 2, ""), ("", 2, ""),
-            ("x.h5:/x --chunk 9", 2, "chunk"), ("x.h5:/x --axis 0", 2, "axis"),
-            ("x.h5:/large --host-memory 5K", 5, "--host-memory.*expected at least"),
-            ("x.h5:/large --piece 1M --host-memory 1M --depth 3", 5, "--host-memory.*expected at least")):
+    for arguments, code, pattern in (("x.h5:/x --axes 0,2", 2, "2 dimensions.*-2 to 1"),
+                                     ("x.h5:/x --axes=-3,0", 2, "-2 to 1"), ("x.h5:/x --axes 1", 2, "'1'.*two numbers"),
+                                     ("x.h5:/x --axes 1,1", 2, "both are dimension 1"),
+                                     ("x.h5:/x --axes=-1,1", 2, "both are dimension 1"),
+                                     ("x.h5:/x --axes 0,1,0", 2, "'0,1,0'"), ("x.h5:/x --axes 0,", 2, "'0,'"),
+                                     ("x.h5:/x --axes ,1", 2, "',1'"), ("x.h5:/x --axes ''", 2, "''"),
+                                     ("x.h5:/x --axes 0,1x", 2, "'0,1x'"),
+                                     ("x.h5:/x --axes 0,99999999999999999999", 2, "-2 to 1"),
+                                     ("x.h5:/x --axes '0;1'", 2, "'0;1'"),
+                                     ("x.h5:/row", 3, "1 dimension, transpose needs two"),
+                                     ("x.h5:/x[2]", 3, "1 dimension, .*two"), ("x.h5:/scalar", 3, "0 dimensions"),
+                                     ("x.h5:/text", 3, "string"), ("nofile.h5", 3, "nofile"),
+                                     ("x.h5:/x -o x.h5 --force", 4, "x.h5"), ("x.h5:/x x.h5:/x", 2, ""), ("", 2, ""),
+                                     ("x.h5:/x --chunk 9", 2, "chunk"), ("x.h5:/x --axis 0", 2, "axis"),
+                                     ("x.h5:/large --host-memory 5K", 5, "--host-memory.*expected at least"),
+                                     ("x.h5:/large --piece 1M --host-memory 1M --depth 3", 5,
+                                      "--host-memory.*expected at least")):
         ran = gm.run(f"transpose {arguments} --device cpu", next(ranks_in_turn))
         faults = gm.faults_of_refusal(ran, code, pattern)
         gm.ok(not faults and gm.state() == before, f"refused: transpose {arguments}", *faults, ran)
@@ -195,6 +213,7 @@ def damaged():
 
 
 for device in gm.devices():
-    gm.together([types, *(functools.partial(axes, rank) for rank in SHAPES), layouts, shapes, out_of_core, outputs, any_ranks, too_little])
+    gm.together([types, *(functools.partial(axes, rank) for rank in SHAPES), layouts, shapes, out_of_core, outputs,
+                 any_ranks, too_little])
 gm.together([labels, refusals, damaged])
 gm.done()

@@ -51,7 +51,8 @@ def few_files():
         flips(f"300 files where 64 may be open, {ranks} ranks", x, "plain.h5:/d", limited(64), ranks, "--device cpu")
     x = parts("chunked", 200, folder="c", chunks=(1, 30), compression="gzip")
     for ranks in (1, 2):
-        flips(f"200 compressed files where 50 may be open, {ranks} ranks", x, "chunked.h5:/d", limited(50), ranks, "--device cpu")
+        flips(f"200 compressed files where 50 may be open, {ranks} ranks", x, "chunked.h5:/d", limited(50), ranks,
+              "--device cpu")
     run = gm.run("reduce chunked.h5:/d --stat min,max,sum -q --device cpu", program=limited(40))
     gm.ok([float(line.split()[1]) for line in run.out.splitlines()] == [1, 200, 2010000],
           "200 compressed files where 40 may be open: sums", run)
@@ -61,7 +62,8 @@ def own_parts():
     """The program's own output in parts, under a limit that does not hold them all."""
     gm.run("gen matrices ab.h5 --rows 500 --inner 40 --columns 500 --type f32 -q")
     run = gm.run("matmul ab.h5 -o c.h5 --output-layout parts --threads 12 -q")
-    count = sum(len(files) for _, _, files in os.walk([name for name in os.listdir(".") if name.startswith("c.h5.parts-")][0]))
+    folder = [name for name in os.listdir(".") if name.startswith("c.h5.parts-")][0]
+    count = sum(len(files) for _, _, files in os.walk(folder))
     flips(f"an output in {count} parts where 36 files may be open", gm.read("c.h5", "/C"), "c.h5:/C", limited(36))
 
 
@@ -71,7 +73,8 @@ def prefix():
     for i in range(4):
         with h5py.File(f"other/p/{i}.h5", "w") as file:
             file["e"] = 1
-    for value, what in (("other", "a folder"), ("nowhere:other", "a list of folders"), ("${ORIGIN}/other", "a folder beside the file")):
+    for value, what in (("other", "a folder"), ("nowhere:other", "a list of folders"),
+                        ("${ORIGIN}/other", "a folder beside the file")):
         os.environ["HDF5_VDS_PREFIX"] = value
         refuses(f"HDF5_VDS_PREFIX, {what}, has files without the dataset", "flip plain.h5:/d --axis 0 -o refused.h5",
                 r"its part .*other/p/0\.h5:d is missing")
@@ -79,7 +82,8 @@ def prefix():
             with h5py.File(f"other/p/{i}.h5", "a") as file:
                 file["d"] = np.full((1, 100), 50 + i, "f4")
         with h5py.File("plain.h5") as file:
-            flips(f"HDF5_VDS_PREFIX, {what}: its files are read", np.repeat(np.arange(50, 54, dtype="f4")[:, None], 100, 1), "plain.h5:/d")
+            flips(f"HDF5_VDS_PREFIX, {what}: its files are read",
+                  np.repeat(np.arange(50, 54, dtype="f4")[:, None], 100, 1), "plain.h5:/d")
         for i in range(4):
             with h5py.File(f"other/p/{i}.h5", "a") as file:
                 del file["d"]
@@ -112,7 +116,8 @@ def shapes():
         plist.set_virtual(space, b"source.h5", b"a", source)
         h5py.h5d.create(file.id, b"torn", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple((8, 6)), plist)
         layout = h5py.VirtualLayout((7, 5), "i4", maxshape=(None, 5))
-        layout[:h5py.h5s.UNLIMITED] = h5py.VirtualSource("source.h5", "u", (7, 5), maxshape=(None, 5))[:h5py.h5s.UNLIMITED]
+        source = h5py.VirtualSource("source.h5", "u", (7, 5), maxshape=(None, 5))
+        layout[:h5py.h5s.UNLIMITED] = source[:h5py.h5s.UNLIMITED]
         file.create_virtual_dataset("unlimited", layout)
         whole, block = h5py.h5s.create_simple((2, 5), (h5py.h5s.UNLIMITED, 5)), h5py.h5s.create_simple((2, 5))
         whole.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (2, 5), (2, 5))
@@ -150,7 +155,8 @@ def mapped(name, to, shape, selection=None, to_selection=None):
 
 
 def replaced_sources():
-    """Sources of other shapes than they had when they were mapped. `box`: mapped by a selection, not as a whole; None: refused."""
+    """Sources of other shapes than they had when they were mapped. `box`: mapped by a selection, not as a whole; None:
+    refused."""
     def case(to, shape, why=None, box=None, to_selection=None):
         mapped("stale", to, to_selection or to, box, to_selection)
         x = np.arange(1, 1 + np.prod(shape), dtype="i4").reshape(shape)
@@ -158,7 +164,8 @@ def replaced_sources():
         was, now = ("x".join(map(str, one)) for one in (to_selection or to, shape))
         title = f"a source of {was}, mapped {'by a selection' if box else 'as a whole'}, is {now}"
         if why:
-            return refuses(f"{title}: refused", "flip stale.h5:/d --axis 0 -o refused.h5", why.format(part=r"stale\.h5:/d: its part \S*source\.h5:d", was=was, now=now))
+            return refuses(f"{title}: refused", "flip stale.h5:/d --axis 0 -o refused.h5",
+                           why.format(part=r"stale\.h5:/d: its part \S*source\.h5:d", was=was, now=now))
         with h5py.File("stale.h5") as file:
             want = file["d"][:] # by a hyperslab: H5Dread of all fails where the source has grown
         own = x[tuple(slice(n) for n in to)] if x.ndim == len(to) and x.shape[1:] == to[1:] or box else want
@@ -167,12 +174,14 @@ def replaced_sources():
 
     other = "{part} has the shape {now}, and all of it is mapped to {was}: expected as many elements"
     short = "{part} has the shape {now}, smaller than the selection of it, which needs {was}"
-    for to, shape in (((4, 6), (6, 6)), ((4,), (7,)), ((2, 3, 4), (5, 3, 4)), ((4, 6), (1, 5, 6)), ((4, 6), (5, 1, 6, 1)), ((1, 1, 6), (3, 6)),
-                      ((4, 6), (6, 4)), ((4, 6), (24,)), ((4, 6), (2, 2, 6))):
+    for to, shape in (((4, 6), (6, 6)), ((4,), (7,)), ((2, 3, 4), (5, 3, 4)), ((4, 6), (1, 5, 6)),
+                      ((4, 6), (5, 1, 6, 1)), ((1, 1, 6), (3, 6)), ((4, 6), (6, 4)), ((4, 6), (24,)),
+                      ((4, 6), (2, 2, 6))):
         case(to, shape)
     case((4, 6), (3, 6), to_selection=(2, 6))
-    for to, shape in (((4, 6), (4, 10)), ((4, 6), (6, 10)), ((2, 3, 4), (2, 3, 6)), ((2, 3, 4), (2, 5, 4)), ((4, 6), (2, 14)), ((4, 6), (8, 4)),
-                      ((4, 6), (2, 3, 6)), ((4, 6), (4, 4)), ((4, 6), (3, 6)), ((4, 6), (20,)), ((4,), (3,)), ((2, 3, 4), (2, 3, 3))):
+    for to, shape in (((4, 6), (4, 10)), ((4, 6), (6, 10)), ((2, 3, 4), (2, 3, 6)), ((2, 3, 4), (2, 5, 4)),
+                      ((4, 6), (2, 14)), ((4, 6), (8, 4)), ((4, 6), (2, 3, 6)), ((4, 6), (4, 4)), ((4, 6), (3, 6)),
+                      ((4, 6), (20,)), ((4,), (3,)), ((2, 3, 4), (2, 3, 3))):
         case(to, shape, other)
     case((4, 6), (2, 8), other, to_selection=(2, 6))
     for to, shape in (((4, 6), (4, 10)), ((4, 6), (6, 6)), ((4, 6), (6, 10)), ((2, 3, 4), (2, 5, 6))):
@@ -204,16 +213,20 @@ def orders():
             file.create_dataset("external", data=x.astype(f"{own}i4"), external=[("orders.raw", 0, x.nbytes)])
             plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             plist.set_layout(h5py.h5d.COMPACT)
-            compact = h5py.h5d.create(file.id, b"compact", h5py.h5t.py_create(np.dtype(f"{own}i4")), h5py.h5s.create_simple(x.shape), plist)
+            compact = h5py.h5d.create(file.id, b"compact", h5py.h5t.py_create(np.dtype(f"{own}i4")),
+                                      h5py.h5s.create_simple(x.shape), plist)
             h5py.Dataset(compact)[...] = x
             wants = {name: file[name][:] for name in file}
         faults = []
         for i, (name, want) in enumerate(wants.items()):
-            for command, expected in (("flip --axis 0", want[::-1]), ("transpose", want.T), ("gather --index index.h5", want[[3, 0, 11]])):
-                run = gm.run(f"{command} orders.h5:/{name} -o orders.out.h5 --force --no-sync -q --device cpu --piece 200", ranks=1 + i % 2)
+            for command, expected in (("flip --axis 0", want[::-1]), ("transpose", want.T),
+                                      ("gather --index index.h5", want[[3, 0, 11]])):
+                run = gm.run(f"{command} orders.h5:/{name} -o orders.out.h5 --force --no-sync -q --device cpu "
+                             "--piece 200", ranks=1 + i % 2)
                 made = gm.read("orders.out.h5", f"/{name}") if run.code == 0 else None
                 if made is None or made.dtype != want.dtype or not np.array_equal(made, expected):
-                    faults.append(f"{command} {name}: {run}, {made.dtype if made is not None else 'nothing'}, expected {want.dtype}")
+                    faults.append(f"{command} {name}: {run}, {made.dtype if made is not None else 'nothing'}, expected "
+                                  f"{want.dtype}")
         gm.ok(not faults, f"outputs of datasets declared {own}i4, over sources of the other order of bytes", *faults)
 
 
@@ -255,7 +268,8 @@ def another_file():
     for folder, low in (("here", 0), ("there", 1)):
         os.makedirs(folder, exist_ok=True)
         gm.write(f"{folder}/x.h5", d=np.arange(low, low + 1000, dtype="f4"))
-        gm.write(f"{folder}/z.h5", storage=dict(chunks=(10,), compression="gzip"), d=np.arange(low, low + 1000, dtype="f4"))
+        gm.write(f"{folder}/z.h5", storage=dict(chunks=(10,), compression="gzip"),
+                 d=np.arange(low, low + 1000, dtype="f4"))
         gm.write(f"{folder}/n.h5", storage=dict(chunks=(10,), scaleoffset=3), d=np.arange(low, low + 1000, dtype="f4"))
         with h5py.File(f"{folder}/v.h5", "w") as file:
             layout = h5py.VirtualLayout((1000,), "f4")
@@ -263,7 +277,8 @@ def another_file():
             file.create_virtual_dataset("d", layout)
     split = gm.wrapper("split", f'cd {os.getcwd()}/$([ $rank = 0 ] && echo here || echo there)\nexec "$program" "$@"')
     for name in ("x.h5", "z.h5", "n.h5", "v.h5"):
-        refuses(f"rank 1 has another {name}", f"flip {name}:/d --axis 0 -o {os.getcwd()}/refused.h5", WHY + r" \(another file\)", ranks=2, program=split)
+        refuses(f"rank 1 has another {name}", f"flip {name}:/d --axis 0 -o {os.getcwd()}/refused.h5",
+                WHY + r" \(another file\)", ranks=2, program=split)
     refuses("rank 1 has another file: sums", "reduce x.h5:/d -q", WHY, None, 2, split)
 
 
@@ -334,7 +349,8 @@ def changed_inputs():
                     gm.write("x.h5", storage=storage, d=x)
                 if os.path.exists("out.h5"):
                     os.remove("out.h5")
-                run = changing("flip x.h5:/d --axis 0 -o out.h5 --piece 4K --threads 1 -q", delay, lambda: change(target, x), "out.h5")
+                run = changing("flip x.h5:/d --axis 0 -o out.h5 --piece 4K --threads 1 -q", delay,
+                               lambda: change(target, x), "out.h5")
                 ended += run.code == 3
                 if run.code == 0: # the change may have come first
                     before, after = x[::-1], x.copy()

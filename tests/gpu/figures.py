@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""tests/gpu/figures.py: from file to result and from file to file, the program beside what a user would write in Python (h5py with CuPy or
-PyTorch) and beside what the links and the file system give, in one run.
+"""tests/gpu/figures.py: from file to result and from file to file, the program beside what a user would write in Python
+(h5py with CuPy or PyTorch) and beside what the links and the file system give, in one run.
 
     figures.py [--gpus N] [--folder DIR] [--frames F] [--repeat R] [--rival-repeat R] [--json FILE] [PART...]
 
-PART: link, reduce, normalize, chunks, write, matmul, device (default: all). gumpem-run, mpirun: from PATH. Files are made in --folder
-(/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU, which is 9 GB, and twice that where a
-stack is written. --gpus: any number that nvidia-smi lists. Without CuPy, as on a machine without GPU, the rival
-works with NumPy and the program with --device cpu: a trial of the script.
+PART: link, reduce, normalize, chunks, write, matmul, device (default: all). gumpem-run, mpirun: from PATH. Files are
+made in --folder (/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU, which is 9 GB,
+and twice that where a stack is written. --gpus: any number that nvidia-smi lists. Without CuPy, as on a machine without
+GPU, the rival works with NumPy and the program with --device cpu: a trial of the script.
 
-Every time is the median of --repeat runs (3) after one that warms up; of a rival in Python of --rival-repeat (3). The program's is wall_s of its report, from
-the first open to the rename, without the start of MPI and CUDA; a rival's begins when its processes have imported what they need and started CUDA, and ends
-when the last one is done. Nobody waits for the disk.
-"""
+Every time is the median of --repeat runs (3) after one that warms up; of a rival in Python of --rival-repeat (3). The
+program's is wall_s of its report, from the first open to the rename, without the start of MPI and CUDA; a rival's
+begins when its processes have imported what they need and started CUDA, and ends when the last one is done. Nobody
+waits for the disk. """
 import argparse
 import json
 import multiprocessing
@@ -39,8 +39,10 @@ def load_arrays():
 
 
 def gpu_count():
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True) if shutil.which("nvidia-smi") else None
-    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed and not listed.returncode else 0
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True,
+                            text=True) if shutil.which("nvidia-smi") else None
+    return sum(line.startswith("GPU ")
+               for line in listed.stdout.splitlines()) if listed and not listed.returncode else 0
 
 
 def doubled(most):
@@ -142,10 +144,12 @@ def rival_flip(arrays, path, first, last, shared):
 
 
 class Meeting:
-    """Where the processes of a rival meet: before the clock starts, between its two passes, and at its end. The clock's process is at the first and last."""
+    """Where the processes of a rival meet: before the clock starts, between its two passes, and at its end. The clock's
+    process is at the first and last."""
 
     def __init__(self, context, ranks):
-        self.start, self.middle, self.end = context.Barrier(ranks + 1), context.Barrier(ranks), context.Barrier(ranks + 1)
+        self.start, self.end = context.Barrier(ranks + 1), context.Barrier(ranks + 1)
+        self.middle = context.Barrier(ranks)
         self.low, self.high = context.Value("q", 1 << 62), context.Value("q", -1)
 
     def share(self, low, high):
@@ -182,7 +186,8 @@ def time_rival(work, path, count, ranks):
     """Seconds of one run on rows or frames [0, count) by the given number of processes, each with a GPU."""
     spawn = multiprocessing.get_context("spawn")
     meeting = Meeting(spawn, ranks)
-    workers = [spawn.Process(target=rival_process, args=(work, path, count, rank, ranks, meeting)) for rank in range(ranks)]
+    workers = [spawn.Process(target=rival_process, args=(work, path, count, rank, ranks, meeting))
+               for rank in range(ranks)]
     for worker in workers:
         worker.start()
     meeting.start.wait(120)
@@ -212,7 +217,8 @@ def remove(*paths):
 
 def finish(command, seconds=None):
     """The output of a command; Failed where its exit code is not 0, or where it takes longer."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
     try:
         out, err = process.communicate(timeout=seconds)
     except BaseException as stopped:
@@ -256,7 +262,8 @@ class Session:
         return None if self.deadline is None else max(0, self.deadline - time.monotonic())
 
     def command(self, words, ranks=1, prefix=()):
-        """The words of a run, under mpirun for more ranks than one; the prefix names another version's environment, which has its mpirun."""
+        """The words of a run, under mpirun for more ranks than one; the prefix names another version's environment,
+        which has its mpirun."""
         mpirun = ["mpirun" if prefix else os.environ.get("MPIRUN", "mpirun"), "-np", str(ranks)] if ranks > 1 else []
         return [*prefix, *mpirun, "gpumem-run", *words, "-q"]
 
@@ -273,7 +280,8 @@ class Session:
         return self.options.repeat if times is None else times
 
     def in_turn(self, measures, times=None):
-        """Of each measure() -> (seconds, more) the median run, by seconds: --repeat rounds after one that warms up (and counts, if it is all)."""
+        """Of each measure() -> (seconds, more) the median run, by seconds: --repeat rounds after one that warms up (and
+        counts, if it is all)."""
         first = [measure() for measure in measures]
         rounds = [[measure() for measure in measures] for _ in range(self.rounds(first, times))] or [first]
         return [sorted(runs, key=lambda run: run[0])[len(runs) // 2] for runs in zip(*rounds)]
@@ -289,7 +297,8 @@ class Session:
 
     def timed(self, words, ranks=1, output=None, prefix=()):
         """wall_s and the report of one run."""
-        self.clear(output) # a rival's output is gone before the next one, and memory that was never used before is slow to come by
+        # a rival's output is gone before the next one, and memory that was never used before is slow to come by
+        self.clear(output)
         report = self.run([*words, "--device", self.device], ranks, prefix)
         return report["wall_s"], report
 
@@ -304,12 +313,13 @@ class Session:
 
     def add(self, what, seconds, size, rival=None, rival_name="", phases=None):
         """One row: size in bytes, the rival in seconds."""
-        row = {"what": what, "seconds": seconds, "gbs": size / seconds / 1e9, "rival": rival_name, "rival_seconds": rival,
-               "ratio": rival / seconds if rival else None, "phases": phases}
+        row = {"what": what, "seconds": seconds, "gbs": size / seconds / 1e9, "rival": rival_name,
+               "rival_seconds": rival, "ratio": rival / seconds if rival else None, "phases": phases}
         if phases:
             row["wall_over_busiest"] = seconds / max(phases.values())
         self.rows.append(row)
-        print(f"{what}: {seconds:.3f} s, {row['gbs']:.1f} GB/s" + (f", {row['ratio']:.2f} x {rival_name} ({rival:.3f} s)" if rival else ""), flush=True)
+        print(f"{what}: {seconds:.3f} s, {row['gbs']:.1f} GB/s"
+              + (f", {row['ratio']:.2f} x {rival_name} ({rival:.3f} s)" if rival else ""), flush=True)
         if phases:
             print("    " + ", ".join(f"{name} {value:.3f}" for name, value in phases.items() if value >= 0.0005) +
                   f"; wall / busiest {row['wall_over_busiest']:.2f}", flush=True)
@@ -318,14 +328,15 @@ class Session:
 def make_stack(session, name, frames, *layout):
     path = session.path(name)
     session.room(frames * FRAME * FRAME * 2)
-    session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type", "u16", "--no-sync",
-                 *layout])
+    session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type",
+                 "u16", "--no-sync", *layout])
     return path
 
 
 def make_matrices(session, name, rows, inner, columns):
     path = session.path(name)
-    session.run(["gen", "matrices", path, "--rows", str(rows), "--inner", str(inner), "--columns", str(columns), "--type", "f32", "--no-sync"])
+    session.run(["gen", "matrices", path, "--rows", str(rows), "--inner", str(inner), "--columns", str(columns),
+                 "--type", "f32", "--no-sync"])
     return path
 
 
@@ -336,7 +347,8 @@ def part_link(session):
     ranks, size = session.options.gpus, session.options.gpus * session.options.frames * FRAME * FRAME * 2
     path = session.path("f.h5")
     side = 1 << 16
-    session.run(["gen", "stack", path, "--frames", str(size // (4 * side)), "--height", str(side >> 8), "--width", "256", "--type", "f32", "--no-sync"])
+    session.run(["gen", "stack", path, "--frames", str(size // (4 * side)), "--height", str(side >> 8), "--width",
+                 "256", "--type", "f32", "--no-sync"])
     seconds, phases = session.ours(["reduce", path, "--stat", "count,min,max,sum"], ranks)
     ceiling = link_ceiling(ranks)
     session.add(f"float32 file to statistics, {ranks} GPUs", seconds, size, size / ceiling if ceiling else None,
@@ -379,7 +391,8 @@ def part_reduce(session):
     size = frames * FRAME * FRAME * 2
     path = make_stack(session, "s.h5", frames)
     seconds, phases = session.ours(["reduce", path, "--stat", "min,max,sum"], ranks)
-    session.add(f"uint16 file to min, max, sum, {ranks} GPUs", seconds, size, session.rival(rival_reduce, path, frames, ranks), "h5py + CuPy", phases)
+    session.add(f"uint16 file to min, max, sum, {ranks} GPUs", seconds, size,
+                session.rival(rival_reduce, path, frames, ranks), "h5py + CuPy", phases)
     seconds, phases = session.ours(["reduce", path], ranks)
     session.add(f"uint16 file to all statistics but arg*, {ranks} GPUs", seconds, size, phases=phases)
     remove(path)
@@ -391,8 +404,10 @@ def part_normalize(session):
     path, out = make_stack(session, "s.h5", frames), session.path("n.h5")
     rival = session.rival(rival_normalize, path, frames, ranks)
     for layout in ("parts", "single"):
-        seconds, phases = session.ours(["normalize", path, "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
-        session.add(f"uint16 file to min-max normalized file, {layout}, {ranks} GPUs", seconds, size, rival, "h5py + CuPy", phases)
+        seconds, phases = session.ours(["normalize", path, "-o", out, "--output-layout", layout, "--no-sync"], ranks,
+                                       out)
+        session.add(f"uint16 file to min-max normalized file, {layout}, {ranks} GPUs", seconds, size, rival,
+                    "h5py + CuPy", phases)
     remove(path)
 
 
@@ -400,11 +415,12 @@ def part_chunks(session):
     """Chunks of one frame, deflate 4 and shuffle; h5py reads them in one process."""
     frames = 128
     path = session.path("c.h5")
-    session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type", "u16", "--no-sync",
-                 "--distribution", "integers", "--chunk", f"1,{FRAME},{FRAME}", "--deflate", "4", "--shuffle"])
+    session.run(["gen", "stack", path, "--frames", str(frames), "--height", str(FRAME), "--width", str(FRAME), "--type",
+                 "u16", "--no-sync", "--distribution", "integers", "--chunk", f"1,{FRAME},{FRAME}", "--deflate", "4",
+                 "--shuffle"])
     seconds, phases = session.ours(["reduce", path, "--stat", "min,max,sum"])
-    session.add(f"uint16 chunks, deflate 4 + shuffle, to min, max, sum on {os.cpu_count()} processors", seconds, frames * FRAME * FRAME * 2,
-                 session.rival(rival_read, path, frames, 1), "h5py reading it", phases)
+    session.add(f"uint16 chunks, deflate 4 + shuffle, to min, max, sum on {os.cpu_count()} processors", seconds,
+                frames * FRAME * FRAME * 2, session.rival(rival_read, path, frames, 1), "h5py reading it", phases)
     remove(path)
 
 
@@ -430,7 +446,8 @@ def part_write(session):
     loop = session.repeat(lambda: (time_pwrite(session.path("w"), size), None))[0]
     for layout in ("single", "parts"):
         seconds, phases = session.ours(["matmul", path, "-o", out, "--output-layout", layout, "--no-sync"], 1, out)
-        session.add(f"{size / 1e9:.1f} GB from the device to a file, {layout}", seconds, size, loop, "a loop of pwrite", phases)
+        session.add(f"{size / 1e9:.1f} GB from the device to a file, {layout}", seconds, size, loop, "a loop of pwrite",
+                    phases)
         session.add(f"    its writing alone", phases["write"], size, loop, "a loop of pwrite")
     remove(path)
 
@@ -441,7 +458,8 @@ def part_matmul(session):
     rival = session.rival(rival_matmul, path, n, ranks)
     for layout in ("parts", "single"):
         seconds, phases = session.ours(["matmul", path, "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
-        session.add(f"C = A B, n = {n}, float32, {layout}, {ranks} GPUs", seconds, 3 * n * n * 4, rival, "h5py + PyTorch", phases)
+        session.add(f"C = A B, n = {n}, float32, {layout}, {ranks} GPUs", seconds, 3 * n * n * 4, rival,
+                    "h5py + PyTorch", phases)
     remove(path)
 
 
@@ -450,8 +468,10 @@ def part_transpose(session):
     path, out = make_matrices(session, "ab.h5", n, n, 16), session.path("t.h5")
     rival = session.rival(rival_transpose, path, n, ranks)
     for layout in ("parts", "single"):
-        seconds, phases = session.ours(["transpose", f"{path}:A", "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
-        session.add(f"transposed matrix, n = {n}, float32, {layout}, {ranks} GPUs", seconds, n * n * 4, rival, "h5py + CuPy", phases)
+        seconds, phases = session.ours(["transpose", f"{path}:A", "-o", out, "--output-layout", layout, "--no-sync"],
+                                       ranks, out)
+        session.add(f"transposed matrix, n = {n}, float32, {layout}, {ranks} GPUs", seconds, n * n * 4, rival,
+                    "h5py + CuPy", phases)
     remove(path)
 
 
@@ -460,8 +480,10 @@ def part_flip(session):
     path, out = make_stack(session, "s.h5", frames), session.path("f.h5")
     rival = session.rival(rival_flip, path, frames, ranks)
     for layout in ("parts", "single"):
-        seconds, phases = session.ours(["flip", path, "--axis", "-1", "-o", out, "--output-layout", layout, "--no-sync"], ranks, out)
-        session.add(f"uint16 frames with columns reversed, {layout}, {ranks} GPUs", seconds, frames * FRAME * FRAME * 2, rival, "h5py + CuPy", phases)
+        seconds, phases = session.ours(["flip", path, "--axis", "-1", "-o", out, "--output-layout", layout,
+                                        "--no-sync"], ranks, out)
+        session.add(f"uint16 frames with columns reversed, {layout}, {ranks} GPUs", seconds, frames * FRAME * FRAME * 2,
+                    rival, "h5py + CuPy", phases)
     remove(path)
 
 
@@ -470,7 +492,8 @@ def bench_reduce(session, gpu):
     report = session.path(f"bench-{gpu}.json")
     size = "4G" if session.device == "cuda" else "4M"
     command = ["gpumem-run", "bench", "reduce", "--shapes", size, "--json", report, "--device", session.device, "-q"]
-    return subprocess.Popen(command, env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), report
+    return subprocess.Popen(command, env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu)), stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL), report
 
 
 def fused_rates(running):
@@ -480,23 +503,27 @@ def fused_rates(running):
         if process.wait():
             raise Failed(f"bench reduce: exit code {process.returncode}")
         with open(report) as file:
-            found.append({row["shape"]: row["rate"] for row in json.load(file)["rows"] if row["variant"] == "min max sum sumsq"})
+            found.append({row["shape"]: row["rate"] for row in json.load(file)["rows"]
+                          if row["variant"] == "min max sum sumsq"})
     return found
 
 
 def part_device(session):
-    """Data that are in the devices' memory: one GPU alone, then all at once. A rank adds nothing to that but a few numbers at the end."""
+    """Data that are in the devices' memory: one GPU alone, then all at once. A rank adds nothing to that but a few
+    numbers at the end."""
     gpus = session.options.gpus
     alone = fused_rates([bench_reduce(session, 0)])[0]
     together = fused_rates([bench_reduce(session, gpu) for gpu in range(gpus)])
     for shape, rate in alone.items():
         share = sum(rates[shape] for rates in together) / (gpus * rate)
         session.rows.append({"what": f"reduction in memory, {shape}", "gbs": rate, "gpus": gpus, "efficiency": share})
-        print(f"reduction of {shape} in memory: {rate:.0f} GB/s alone, {gpus} GPUs at once {share:.3f} of {gpus} times that", flush=True)
+        print(f"reduction of {shape} in memory: {rate:.0f} GB/s alone, {gpus} GPUs at once {share:.3f} of {gpus} times "
+              f"that", flush=True)
 
 
-PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, "chunks": part_chunks, "write": part_write, "matmul": part_matmul,
-         "transpose": part_transpose, "flip": part_flip, "device": part_device}
+PARTS = {"link": part_link, "reduce": part_reduce, "normalize": part_normalize, "chunks": part_chunks,
+         "write": part_write, "matmul": part_matmul, "transpose": part_transpose, "flip": part_flip,
+         "device": part_device}
 
 
 def main():

@@ -6,12 +6,15 @@
 # to $logs/$part/.NAME, which becomes NAME when the unit has ended: then it is not run again. The last line says how
 # it ended.
 
-on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t) # of files and signals: no device in sight
+# of files and signals: no device in sight
+on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t)
 all_gpus=(tests/cli/sight.t) # which GPUs are in sight is what they test
 alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
 longest=(tests/cli/{normalize,reduce,matmul,batch,normalize_same,transpose,parts,bad_input}.t)
 prepared=0 # seconds until the first unit of this part in this call
-starts=12 # of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its limit of 10 s
+# Starts of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its
+# limit of 10 s.
+starts=12
 
 is_in() {
     local one=$1
@@ -66,8 +69,10 @@ run_tests() {
         room_for "$most"
         (
             # One GPU for each test, in turn: with all of them in sight CUDA takes twice as long to start.
-            [ "$gpu_count" -le 1 ] || is_in "$file" "${all_gpus[@]}" || export CUDA_VISIBLE_DEVICES=$((started % gpu_count))
-            ! is_in "$file" "${on_processor[@]}" || export CUDA_VISIBLE_DEVICES='' GPUMEM_TEST_DEVICE='' GPUMEM_TEST_REQUIRE=''
+            [ "$gpu_count" -le 1 ] || is_in "$file" "${all_gpus[@]}" ||
+                export CUDA_VISIBLE_DEVICES=$((started % gpu_count))
+            ! is_in "$file" "${on_processor[@]}" ||
+                export CUDA_VISIBLE_DEVICES='' GPUMEM_TEST_DEVICE='' GPUMEM_TEST_REQUIRE=''
             unit "${file//\//-}" run_test "$file"
         ) &
         started=$((started + 1))
@@ -82,8 +87,9 @@ run_device_tests() {
     run_tests "$@"
 }
 
-# The longest tests have jobs of their own, with more programs at the same time: otherwise the suite waits for one of them. Tests that use no
-# device have a quarter of the jobs: they do not wait for the start of CUDA, and nobody waits for theirs.
+# The longest tests have jobs of their own, with more programs at the same time: otherwise the suite waits for one of
+# them. Tests that use no device have a quarter of the jobs: they do not wait for the start of CUDA, and nobody waits
+# for theirs.
 part_suite() {
     local test first=() long=() others=() without=() few=$((jobs / 4))
     local most_long=$(((jobs - few) / 3)) most=$((jobs > 1 ? (jobs - few) / 2 : 1))
@@ -98,7 +104,8 @@ part_suite() {
             others+=("$test")
         fi
     done
-    export GPUMEM_TEST_THREADS=$((jobs < $(nproc) ? $(nproc) / jobs : 1)) # of one program's OpenMP: small loops of threads that wait for a processor take ten times as long
+    # OpenMP's threads of one program: small loops of threads that wait for a processor take ten times as long.
+    export GPUMEM_TEST_THREADS=$((jobs < $(nproc) ? $(nproc) / jobs : 1))
     cd "$pack" || exit
     run_tests 1 "${first[@]}"
     ((few == 0)) || run_tests "$few" "${without[@]}" & # shells of their own: each counts its own jobs
@@ -159,13 +166,15 @@ type_of() {
 find_precisions() {
     local name said file
     for name in f32 "${types[@]}"; do
-        [ -e "$scratch/tiny-$name.h5" ] || run_program gen matrices "$scratch/tiny-$name.h5" --size 512 --type "$name" --no-sync || return
+        [ -e "$scratch/tiny-$name.h5" ] ||
+            run_program gen matrices "$scratch/tiny-$name.h5" --size 512 --type "$name" --no-sync || return
     done
     said=$(gpumem-run matmul "$scratch/tiny-f32.h5" --precision '?' --plan 2>&1)
     [[ $said =~ expected\ one\ of\ (.*)\ \(rank ]] || { echo "$said"; return 1; }
     for name in ${BASH_REMATCH[1]//,/}; do
         file=$scratch/tiny-$(type_of "$name").h5
-        if said=$(run_program matmul "$file" -o "$scratch/tiny.out.h5" --precision "$name" --device "$device" --plan 2>&1); then
+        if said=$(run_program matmul "$file" -o "$scratch/tiny.out.h5" --precision "$name" --device "$device" --plan \
+            2>&1); then
             echo "$name"
         elif [[ $said != *'not supported by this device'* ]]; then
             echo "$said"
@@ -214,11 +223,13 @@ part_sanitizer() {
     for tool in memcheck racecheck; do
         for test in "${tests[@]}"; do
             [[ $test == tests/kernels/* && $test != */@(sight|find) ]] || continue # those two make no call of CUDA
-            [[ $test == *product && ($tool == racecheck || -n $quick) ]] && continue # takes minutes there; the products below have its kernels
+            # takes minutes there; the products below have its kernels
+            [[ $test == *product && ($tool == racecheck || -n $quick) ]] && continue
             sanitize $tool "${test##*/}" "$pack/$test"
         done
         for precision in $precisions; do
-            sanitize $tool "matmul-$precision" "$pack/src/gpumem-run" matmul "$scratch/odd-$(type_of "$precision").h5" --precision "$precision" \
+            sanitize $tool "matmul-$precision" "$pack/src/gpumem-run" matmul "$scratch/odd-$(type_of "$precision").h5" \
+                --precision "$precision" \
                 --device cuda -o "$scratch/odd-$tool-$precision.h5" -q
         done
     done
@@ -253,16 +264,19 @@ used_gpus() {
     "$PYTHON" -c 'import json, sys
 devices = json.load(open(sys.argv[1]))["devices"]
 print(*devices, sep="\n")
-sys.exit(len({device["uuid"] for device in devices if device["kind"] == "cuda"}) != int(sys.argv[2]))' "$scratch/$1.json" "$2"
+sys.exit(len({device["uuid"] for device in devices if device["kind"] == "cuda"}) != int(sys.argv[2]))' \
+        "$scratch/$1.json" "$2"
 }
 
-# same_bits WHAT DIFFER WORD...: runs by each number of ranks, which write OUT.h5; DIFFER OUT FIRST compares two of them.
+# same_bits WHAT DIFFER WORD...: runs by each number of ranks, which write OUT.h5; DIFFER OUT FIRST compares two of
+# them.
 same_bits() {
     local what=$1 differ=$2 ranks gpus
     shift 2
     for ranks in "${rank_counts[@]}"; do
         gpus=$((ranks < gpu_count ? ranks : gpu_count))
-        check "$what by $ranks ranks on $gpus GPUs" run_ranks "$ranks" "$@" --device "$device" -o "$scratch/by$ranks.h5" --report "$scratch/by$ranks.json"
+        check "$what by $ranks ranks on $gpus GPUs" run_ranks "$ranks" "$@" --device "$device" \
+            -o "$scratch/by$ranks.h5" --report "$scratch/by$ranks.json"
         check "$what: $gpus GPUs had a part in it" used_gpus "by$ranks" $gpus
         [ "$ranks" = 1 ] && continue
         check "$what: the same bits by 1 and $ranks ranks" "$differ" "by$ranks" by1
@@ -275,15 +289,18 @@ same_elements() {
     compare "$1" "$2" 0
 }
 
-# Of elements of positive data: what the order of sums makes of them, or the rounding of C (exact), or those of both operands.
+# Of elements of positive data: what the order of sums makes of them, or the rounding of C (exact), or those of both
+# operands.
 declare -A tolerances=([fp32]=1e-5 [exact]=1.2e-7 [fp64]=1e-13 [tf32]=1e-3 [fp16]=1e-3 [bf16]=8e-3 [int8]=0)
 
 # The other kind of device: the same precision, if the processor has it, or float32.
 against_cpu() {
     local precision=$1 input=$2 tolerance=${tolerances[$1]} there=$1
     [[ " $(device=cpu find_precisions | tr '\n' ' ') " == *" $precision "* ]] || there=fp32
-    check "$precision: $n_cpu on the processor, $there" run_ranks 1 matmul "$input" --precision "$there" --device cpu -o "$scratch/reference.h5"
-    check "$precision: $n_cpu on the device" run_ranks 1 matmul "$input" --precision "$precision" --device "$device" -o "$scratch/product.h5"
+    check "$precision: $n_cpu on the processor, $there" \
+        run_ranks 1 matmul "$input" --precision "$there" --device cpu -o "$scratch/reference.h5"
+    check "$precision: $n_cpu on the device" \
+        run_ranks 1 matmul "$input" --precision "$precision" --device "$device" -o "$scratch/product.h5"
     check "$precision: a tolerance is known" [ -n "$tolerance" ] || return
     check "$precision: they differ by $tolerance at most" compare product reference "$tolerance"
     grep -h '^max_relative_error' "$scratch/said" | sed 's/^/# /'
@@ -292,7 +309,8 @@ against_cpu() {
 # matrices SIZE TYPE: checks that there is a file of them.
 matrices() {
     [ -e "$scratch/$1-$2.h5" ] ||
-        check "input of $1, $2" run_program gen matrices "$scratch/$1-$2.h5" --size "$1" --type "$2" --distribution uniform --no-sync --force
+        check "input of $1, $2" run_program gen matrices "$scratch/$1-$2.h5" --size "$1" --type "$2" \
+            --distribution uniform --no-sync --force
 }
 
 products_of() {
@@ -319,14 +337,16 @@ same_datasets() {
     "$PYTHON" -c 'import h5py, sys
 files = [h5py.File(name, "r") for name in sys.argv[1:]]
 names = [sorted(file) for file in files]
-different = [name for name in names[0] if names[0] == names[1] and files[0][name][()].tobytes() != files[1][name][()].tobytes()]
+different = [name for name in names[0]
+             if names[0] == names[1] and files[0][name][()].tobytes() != files[1][name][()].tobytes()]
 print(*names, "different:", *different)
 sys.exit(names[0] != names[1] or bool(different))' "$scratch/$1.h5" "$scratch/$2.h5"
 }
 
 stack_of() {
     [ -e "$scratch/stack.h5" ] ||
-        check "input of $frames frames of $side x $side" run_program gen stack "$scratch/stack.h5" --frames "$frames" --height "$side" --width "$side" \
+        check "input of $frames frames of $side x $side" \
+            run_program gen stack "$scratch/stack.h5" --frames "$frames" --height "$side" --width "$side" \
             --type u16 --no-sync --force
     "$@"
 }
@@ -340,12 +360,14 @@ part_stacks() {
     (($(free_bytes "${scratch%/*}") > $(bytes_of_stack))) || frames=$((frames < 64 ? frames : 64))
     export OMPI_MCA_mpi_yield_when_idle=1
     for axis in all frame pixel; do
-        unit "reduce-$axis" checked stack_of same_bits "reduce --axis $axis" same_datasets reduce "$scratch/stack.h5" --axis "$axis" \
+        unit "reduce-$axis" checked stack_of same_bits "reduce --axis $axis" same_datasets \
+            reduce "$scratch/stack.h5" --axis "$axis" \
             --stat count,min,max,sum,var,argmin,argmax -q
     done
     for how in 'minmax stack u16' 'percentile stack u16' 'zscore pixel f16'; do
         read -r method per type <<<"$how"
-        unit "normalize-$method-$per" checked stack_of same_bits "normalize: $method per $per" same_elements normalize "$scratch/stack.h5" \
+        unit "normalize-$method-$per" checked stack_of same_bits "normalize: $method per $per" same_elements \
+            normalize "$scratch/stack.h5" \
             --method "$method" --per "$per" --type "$type" -q
     done
 }

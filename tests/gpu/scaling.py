@@ -1,33 +1,36 @@
 #!/usr/bin/env python3
-"""tests/gpu/scaling.py: what 1, 2, 4, ... and all GPUs of a host reach, and what the program's plan and its start are worth there.
+"""tests/gpu/scaling.py: what 1, 2, 4, ... and all GPUs of a host reach, and what the program's plan and its start are
+worth there.
 
-    scaling.py [--gpus N] [--folder DIR] [--gigabytes G] [--repeat R] [--other WORDS] [--loop PROGRAM] [--trial] [--json FILE] [PART...]
+    scaling.py [--gpus N] [--folder DIR] [--gigabytes G] [--repeat R] [--other WORDS] [--loop PROGRAM] [--trial] [--json
+    FILE] [PART...]
 
 PART, with the seconds after which it is ended (default: all, in this order):
     reduce     240   minimum, maximum and sum of one stack in one file, --gigabytes (34), on 1, 2, 4, ... and all GPUs
-    normalize  240   the same stack to a min-max normalized one in parts, on one and all
-    buffers    180   both with several sizes of --buffer, 0 (whole slots) among them, on one and all
-    deep       180   4096 x 1048576 x 4096 (m, k, n), float32, on 1, 2, 4, ... and all
-    square     400   n = 65536 on one and all; n = 32768 on one with --device-memory of A + B + C, half and a quarter of it
-    plan       400   --plan's expected_time beside wall_s: products, n = 16384, 32768, 65536 and deep; reduce and normalize, 8 GB and --gigabytes
-    verify     180   the phase verify as a share of wall_s, n = 16384 and 32768
-    shapes     400   30 products of sides 256 to 131072 on one and all: which are slower on all by more than 5 %
-    startup    360   whole commands by the clock, n = 1024: alone, by all ranks, mpirun with true, the bare start of CUDA, info; its steps; medians of 15
-    bits       400   products and reductions by 1, 2, 3, ... (beyond 8 by 16, 32, ... and all) ranks, by several --grid, with much and little
+    normalize  240   the same stack to a min-max normalized one in parts, on one and all buffers    180   both with
+    several sizes of --buffer, 0 (whole slots) among them, on one and all deep       180   4096 x 1048576 x 4096 (m, k,
+    n), float32, on 1, 2, 4, ... and all square     400   n = 65536 on one and all; n = 32768 on one with
+    --device-memory of A + B + C, half and a quarter of it plan       400   --plan's expected_time beside wall_s:
+    products, n = 16384, 32768, 65536 and deep; reduce and normalize, 8 GB and --gigabytes verify     180   the phase
+    verify as a share of wall_s, n = 16384 and 32768 shapes     400   30 products of sides 256 to 131072 on one and all:
+    which are slower on all by more than 5 % startup    360   whole commands by the clock, n = 1024: alone, by all
+    ranks, mpirun with true, the bare start of CUDA, info; its steps; medians of 15 bits       400   products and
+    reductions by 1, 2, 3, ... (beyond 8 by 16, 32, ... and all) ranks, by several --grid, with much and little
                      memory: one sha256 of each
 
-All: the GPUs that nvidia-smi lists, or --gpus. gpumem-run, mpirun: from PATH. Files are made in --folder (/dev/shm; up to 160 GB) and removed.
---other: words before the command that run another version, in turn with this one, in reduce, normalize, deep, square (n = 65536) and startup:
+All: the GPUs that nvidia-smi lists, or --gpus. gpumem-run, mpirun: from PATH. Files are made in --folder (/dev/shm; up
+to 160 GB) and removed. --other: words before the command that run another version, in turn with this one, in reduce,
+normalize, deep, square (n = 65536) and startup:
     --other 'bash -c ". /tmp/old/env.sh; exec \\"$@\\"" other'
---loop: a program that reads a file into GPUs with nothing around it, PROGRAM FILE BYTES RANK GPU START. Each rank prints "rank R T=... g: X GB/s" for
-one setting after the other; beside reduce stands the best of the first seven, all ranks as fast as the slowest.
---trial: sizes of a trial, each run once; without a GPU it is the only way, by 3 ranks on the processor.
+--loop: a program that reads a file into GPUs with nothing around it, PROGRAM FILE BYTES RANK GPU START. Each rank
+prints "rank R T=... g: X GB/s" for one setting after the other; beside reduce stands the best of the first seven, all
+ranks as fast as the slowest. --trial: sizes of a trial, each run once; without a GPU it is the only way, by 3 ranks on
+the processor.
 
-A time is wall_s of the report (startup: the clock's), the median of --repeat runs (3) after one that warms up; of one run if that took more than
-5 s, and in plan and shapes, which warm up files only. Ratios are greater than 1 where the program is faster than what it is compared with. A table
-of all figures ends the output, JSON has the phases as well. A part that fails says why, and the others go on; the exit code is 1 then. bits needs
-h5py.
-"""
+A time is wall_s of the report (startup: the clock's), the median of --repeat runs (3) after one that warms up; of one
+run if that took more than 5 s, and in plan and shapes, which warm up files only. Ratios are greater than 1 where the
+program is faster than what it is compared with. A table of all figures ends the output, JSON has the phases as well. A
+part that fails says why, and the others go on; the exit code is 1 then. bits needs h5py. """
 import argparse
 import collections
 import hashlib
@@ -52,12 +55,14 @@ PARTS_OUT = ["--output-layout", "parts", "--no-sync"]
 STATISTICS = ["--stat", "min,max,sum"]
 
 # m, n, k of products, and those of a trial.
-PRODUCTS = {"deep": ((4096, 4096, 1048576), (96, 96, 8192)), "1024": ((1024,) * 3, (256,) * 3), "16384": ((16384,) * 3, (384,) * 3),
-            "32768": ((32768,) * 3, (640,) * 3), "65536": ((65536,) * 3, (768,) * 3), "odd": ((3001, 2003, 70001), (301, 203, 1501))}
+PRODUCTS = {"deep": ((4096, 4096, 1048576), (96, 96, 8192)), "1024": ((1024,) * 3, (256,) * 3),
+            "16384": ((16384,) * 3, (384,) * 3), "32768": ((32768,) * 3, (640,) * 3),
+            "65536": ((65536,) * 3, (768,) * 3), "odd": ((3001, 2003, 70001), (301, 203, 1501))}
 
 # m, n and k by letters: cubes; small, middle and large k; C large or small. No matrix has two sides H.
 SIDES = {"S": (256, 16), "M": (2048, 64), "L": (16384, 256), "H": (131072, 1024)}
-SHAPES = """SSS MMM LLL  LLS LLM MMS  SSM SSL MML  LSS LML LMM MSL  SLL SML MLL  SSH MMH LLH SMH LSH SLH  HSS HMM HLL HSL  SHS MHM LHL SHL""".split()
+SHAPES = """SSS MMM LLL  LLS LLM MMS  SSM SSL MML  LSS LML LMM MSL  SLL SML MLL
+SSH MMH LLH SMH LSH SLH  HSS HMM HLL HSL  SHS MHM LHL SHL""".split()
 
 
 class Session(figures.Session):
@@ -83,7 +88,8 @@ class Session(figures.Session):
         print("  ".join(cells(row)[1:]), flush=True)
 
     def input(self, name, size, make):
-        """A file that is made when it is first wanted, with room for as much again; it stays until no later part wants it."""
+        """A file that is made when it is first wanted, with room for as much again; it stays until no later part wants
+        it."""
         if name not in self.inputs:
             self.room(2 * size)
             self.inputs[name] = make(name + ".h5")
@@ -103,13 +109,16 @@ class Session(figures.Session):
         """A stack, of --gigabytes or of another size, and its bytes."""
         frames = max(2, round((gigabytes or self.options.gigabytes) * 1e9 / (2 * FRAME ** 2)))
         size = frames * 2 * FRAME ** 2
-        return self.input(f"stack-{gigabytes}" if gigabytes else "stack", size, lambda file: figures.make_stack(self, file, frames)), size
+        return self.input(f"stack-{gigabytes}" if gigabytes else "stack", size,
+                          lambda file: figures.make_stack(self, file, frames)), size
 
     def scale(self, what, words, counts, size=None, output=None):
-        """Runs by each number of ranks, of the other version in turn: rows, and (ranks, seconds) as they come. size: the bytes that GB/s are of."""
+        """Runs by each number of ranks, of the other version in turn: rows, and (ranks, seconds) as they come. size:
+        the bytes that GB/s are of."""
         one = None
         for ranks in counts:
-            found = self.in_turn([lambda prefix=prefix: self.timed(words, ranks, output, prefix) for prefix in self.programs.values()])
+            found = self.in_turn([lambda prefix=prefix: self.timed(words, ranks, output, prefix)
+                                  for prefix in self.programs.values()])
             runs = dict(zip(self.programs, found))
             one = one or runs
             for program, (seconds, report) in runs.items():
@@ -119,8 +128,8 @@ class Session(figures.Session):
                     ratios.update({"times one GPU": speed_up, "efficiency": speed_up / ranks})
                 if program == "this" and "other" in runs:
                     ratios["times the other"] = runs["other"][0] / seconds
-                self.row(what + ("" if program == "this" else ", the other"), ranks, size / seconds / 1e9 if size else seconds,
-                         "GB/s" if size else "s", ratios, report)
+                self.row(what + ("" if program == "this" else ", the other"), ranks,
+                         size / seconds / 1e9 if size else seconds, "GB/s" if size else "s", ratios, report)
             yield ranks, runs["this"][0]
 
 
@@ -134,7 +143,8 @@ def print_table(rows):
     widths = [max(map(len, column)) for column in zip(*lines)]
     print()
     for line in lines:
-        print("  ".join(cell.rjust(width) if at in (2, 3) else cell.ljust(width) for at, (cell, width) in enumerate(zip(line, widths))).rstrip())
+        print("  ".join(cell.rjust(width) if at in (2, 3) else cell.ljust(width) for at,
+                        (cell, width) in enumerate(zip(line, widths))).rstrip())
 
 
 def side(shape):
@@ -149,8 +159,9 @@ def loop_rate(session, path, size, ranks):
     """GB/s of all ranks of the loop and its setting, the best of the first few."""
     start = time.time() + 5
     command = ["timeout", str(int(session.time_left())), session.options.loop, path, str(size // ranks)]
-    loops = [subprocess.Popen([*command, str(rank), "0", str(start)], env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(rank)), text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(ranks)]
+    loops = [subprocess.Popen([*command, str(rank), "0", str(start)],
+                              env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(rank)), text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(ranks)]
     found = []
     try:
         for _ in range(LOOP_SETTINGS):
@@ -168,7 +179,8 @@ def loop_rate(session, path, size, ranks):
 
 def part_reduce(session):
     path, size = session.stack()
-    for ranks, seconds in session.scale(f"{size / 1e9:.2g} GB to min, max, sum", ["reduce", path, *STATISTICS], session.counts, size):
+    for ranks, seconds in session.scale(f"{size / 1e9:.2g} GB to min, max, sum", ["reduce", path, *STATISTICS],
+                                        session.counts, size):
         if session.options.loop:
             rate, setting = loop_rate(session, path, size, ranks)
             session.row(f"the loop, {setting}", ranks, rate, "GB/s", {"program / loop": size / seconds / 1e9 / rate})
@@ -177,20 +189,24 @@ def part_reduce(session):
 def part_normalize(session):
     path, size = session.stack()
     out = session.path("n.out.h5")
-    for _ in session.scale(f"{size / 1e9:.2g} GB to min-max normalized parts", ["normalize", path, "-o", out, *PARTS_OUT], session.ends, size, out):
+    for _ in session.scale(f"{size / 1e9:.2g} GB to min-max normalized parts",
+                           ["normalize", path, "-o", out, *PARTS_OUT], session.ends, size, out):
         pass
 
 
 def part_buffers(session):
     path, size = session.stack()
     out = session.path("n.out.h5")
-    jobs = {"reduce": (["reduce", path, *STATISTICS], None), "normalize into parts": (["normalize", path, "-o", out, *PARTS_OUT], out)}
+    jobs = {"reduce": (["reduce", path, *STATISTICS], None),
+            "normalize into parts": (["normalize", path, "-o", out, *PARTS_OUT], out)}
     sizes = session.pick(("0", "256K", "512K", "1M", "2M", "4M"), ("0", "64K"))
     for ranks in session.ends:
         for what, (words, output) in jobs.items():
-            found = session.in_turn([lambda bytes=bytes: session.timed([*words, "--buffer", bytes], ranks, output) for bytes in sizes])
+            found = session.in_turn([lambda bytes=bytes: session.timed([*words, "--buffer", bytes], ranks, output)
+                                     for bytes in sizes])
             for bytes, (seconds, report) in zip(sizes, found):
-                session.row(f"{what}, --buffer {bytes}", ranks, size / seconds / 1e9, "GB/s", {"times whole slots": found[0][0] / seconds}, report)
+                session.row(f"{what}, --buffer {bytes}", ranks, size / seconds / 1e9, "GB/s",
+                            {"times whole slots": found[0][0] / seconds}, report)
 
 
 def part_deep(session):
@@ -209,7 +225,8 @@ def part_square(session):
     path, (n, _, _) = session.product("32768")
     out, total = session.path("c.out.h5"), 3 * 4 * n * n
     words = ["matmul", path, "-o", out, *PARTS_OUT]
-    limits = {"no limit": [], **{f"--device-memory {total // part}": ["--device-memory", str(total // part)] for part in (1, 2, 4)}}
+    limits = {"no limit": [], **{f"--device-memory {total // part}": ["--device-memory", str(total // part)]
+                                 for part in (1, 2, 4)}}
     found = session.in_turn([lambda more=more: session.timed([*words, *more], 1, out) for more in limits.values()])
     for name, (seconds, report) in zip(limits, found):
         session.row(f"n = {n}, {name}", 1, seconds, "s", {"of the speed without limit": found[0][0] / seconds}, report)
@@ -235,7 +252,8 @@ def part_plan(session):
         for ranks in session.pick(session.counts, session.ends):
             seconds, report = session.timed(words, ranks, out)
             session.clear(out)
-            plan = figures.finish(session.command([*words, "--plan", "--device", session.device], ranks), session.time_left())
+            plan = figures.finish(session.command([*words, "--plan", "--device", session.device], ranks),
+                                  session.time_left())
             expected = float(re.search(r"^expected_time +(\S+) s$", plan, re.M)[1])
             session.row(what, ranks, seconds, "s", {"expected / wall": expected / seconds}, report)
 
@@ -246,24 +264,28 @@ def part_verify(session):
         path, shape = session.product(name)
         for ranks in session.ends:
             seconds, report = session.repeat(lambda: session.timed(["matmul", path, "-o", out, *PARTS_OUT], ranks, out))
-            session.row(f"verify, {side(shape)}", ranks, 100 * phases_of(report)["verify"] / seconds, "% of wall_s", None, report)
+            session.row(f"verify, {side(shape)}", ranks, 100 * phases_of(report)["verify"] / seconds, "% of wall_s",
+                        None, report)
 
 
 def part_shapes(session):
-    """A is the first rows of a matrix of its width, B the last rows of another: files are read in one piece, and cubes have two different factors."""
+    """A is the first rows of a matrix of its width, B the last rows of another: files are read in one piece, and cubes
+    have two different factors."""
     sides = {letter: session.pick(*both) for letter, both in SIDES.items()}
     rows = {letter: sides["L" if letter == "H" else "H"] for letter in SIDES}
-    path = {letter: session.input(f"width-{letter}", 4 * rows[letter] * width,
-                                  lambda file, letter=letter, width=width: figures.make_matrices(session, file, rows[letter], width, 1))
-            for letter, width in sides.items()}
+    path = {letter: session.input(f"width-{letter}", 4 * rows[letter] * width, lambda file, letter=letter,
+                                  width=width: figures.make_matrices(session, file, rows[letter], width, 1)) for letter,
+            width in sides.items()}
     for letter in SIDES:
         session.timed(["reduce", path[letter] + ":A", *STATISTICS])
     out, slower = session.path("c.out.h5"), []
     for shape in session.pick(SHAPES, SHAPES[::10]):
         m, n, k = (sides[letter] for letter in shape)
-        words = ["matmul", f"{path[shape[2]]}:A[:{m}]", f"{path[shape[1]]}:A[{rows[shape[1]] - k}:]", "-o", out, *PARTS_OUT]
+        words = ["matmul", f"{path[shape[2]]}:A[:{m}]", f"{path[shape[1]]}:A[{rows[shape[1]] - k}:]", "-o", out,
+                 *PARTS_OUT]
         measures = [lambda ranks=ranks: session.timed(words, ranks, out) for ranks in reversed(session.ends)]
-        found = [measure() for measure in measures] # on all first: its output may be the first that takes that much memory
+        # on all first: its output may be the first that takes that much memory
+        found = [measure() for measure in measures]
         if found[0][0] > 1.05 * found[-1][0]:
             found = session.in_turn(measures) # it is not to be chance
         (seconds, report), (one, _) = found[0], found[-1]
@@ -282,7 +304,8 @@ time.sleep(max(0, float(sys.argv[1]) - time.time()))
 begin, failed = time.perf_counter(), 0
 if sys.argv[2] == "cuda":
     cuda, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
-    failed = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    failed = (cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0)
+              or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
 print(time.perf_counter() - begin)
 sys.exit(failed and f"CUDA error {failed}")
 """
@@ -291,8 +314,8 @@ sys.exit(failed and f"CUDA error {failed}")
 def start_cuda(session, count):
     """Seconds until that many processes with a GPU each in sight have started CUDA."""
     command = [sys.executable, "-c", START, str(time.time() + 0.25), session.device]
-    starts = [subprocess.Popen(command, env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True) for gpu in range(count)]
+    starts = [subprocess.Popen(command, env=dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu)), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for gpu in range(count)]
     try:
         said = [start.communicate(timeout=session.time_left()) for start in starts]
     finally:
@@ -317,12 +340,15 @@ def part_startup(session):
     words = [*bare, "--force", "--device", session.device]
     measures = {} # by what, ranks and program
     for program, prefix in session.programs.items():
-        measures.update({(f"matmul {side(shape)}", ranks, program): lambda command=session.command(words, ranks, prefix): clock(session, command)
+        measures.update({(f"matmul {side(shape)}", ranks,
+                          program): lambda command=session.command(words, ranks, prefix): clock(session, command)
                          for ranks in session.ends})
         measures["info", 1, program] = lambda command=session.command(["info"], 1, prefix): clock(session, command)
     mpirun = session.command([], 2)[0]
-    measures[f"mpirun -np {session.all} true", session.all, "this"] = lambda: clock(session, [mpirun, "-np", str(session.all), "true"])
-    measures.update({("start of CUDA, one GPU in sight", count, "this"): lambda count=count: start_cuda(session, count) for count in session.ends})
+    measures[f"mpirun -np {session.all} true", session.all,
+             "this"] = lambda: clock(session, [mpirun, "-np", str(session.all), "true"])
+    measures.update({("start of CUDA, one GPU in sight", count, "this"): lambda count=count: start_cuda(session, count)
+                     for count in session.ends})
     found = dict(zip(measures, session.in_turn(measures.values(), 15)))
     for (what, ranks, program), (seconds, _) in sorted(found.items()):
         other = found.get((what, ranks, "other"))
@@ -331,7 +357,8 @@ def part_startup(session):
     for ranks in session.ends:
         starts = [session.timed(bare, ranks, out)[1]["start"] for _ in range(session.pick(15, 1))]
         for step in starts[0]:
-            session.row(f"matmul {side(shape)}, start: {step}", ranks, statistics.median(start[step] for start in starts), "s")
+            session.row(f"matmul {side(shape)}, start: {step}", ranks,
+                        statistics.median(start[step] for start in starts), "s")
 
 
 def digest(path):
@@ -345,7 +372,8 @@ def digest(path):
 
 
 def digest_of_run(session, words, ranks, memory):
-    """The digest of what one run wrote, with that limit of the device's memory, or the least that the program says it needs."""
+    """The digest of what one run wrote, with that limit of the device's memory, or the least that the program says it
+    needs."""
     out = session.path("b.out.h5")
     words = [*words, "-o", out, "--no-sync"]
     try:
@@ -361,7 +389,8 @@ def digest_of_run(session, words, ranks, memory):
 
 
 def grids(ranks):
-    return [f"{r}x{c}x{ranks // (r * c)}" for r in range(1, ranks + 1) for c in range(1, ranks + 1) if ranks % (r * c) == 0]
+    return [f"{r}x{c}x{ranks // (r * c)}" for r in range(1, ranks + 1) for c in range(1, ranks + 1)
+            if ranks % (r * c) == 0]
 
 
 def part_bits(session):
@@ -372,7 +401,8 @@ def part_bits(session):
     small = {"matmul": m * n + m * k + k * n, "reduce": min(size // 4, 64 << 20)} # a quarter of A + B + C
     jobs = [(f"matmul {side((m, n, k))} {precision}", ["matmul", path, "--precision", precision])
             for precision in session.pick(("fp32", "exact"), ("exact",))]
-    jobs += [(f"reduce {size / 1e9:.2g} GB, {axis}", ["reduce", stack, "--axis", axis, "--stat", "min,max,sum,var,argmax"])
+    jobs += [(f"reduce {size / 1e9:.2g} GB, {axis}",
+              ["reduce", stack, "--axis", axis, "--stat", "min,max,sum,var,argmax"])
              for axis in session.pick(("all", "frame", "pixel"), ("frame",))]
     wrong = []
     for what, words in jobs:
@@ -393,9 +423,10 @@ def part_bits(session):
 # The function of each part, the seconds after which it is ended, and its inputs, which stay for a later part.
 PARTS = {"reduce": (part_reduce, 240, ["stack"]), "normalize": (part_normalize, 240, ["stack"]),
          "buffers": (part_buffers, 180, ["stack"]), "deep": (part_deep, 180, ["deep"]),
-         "square": (part_square, 400, ["32768", "65536"]), "plan": (part_plan, 400, ["16384", "32768", "65536", "deep", "stack"]),
-         "verify": (part_verify, 180, ["16384", "32768"]), "shapes": (part_shapes, 400, []), "startup": (part_startup, 360, []),
-         "bits": (part_bits, 400, ["stack"])}
+         "square": (part_square, 400, ["32768", "65536"]),
+         "plan": (part_plan, 400, ["16384", "32768", "65536", "deep", "stack"]),
+         "verify": (part_verify, 180, ["16384", "32768"]), "shapes": (part_shapes, 400, []),
+         "startup": (part_startup, 360, []), "bits": (part_bits, 400, ["stack"])}
 
 
 def run_part(session, name):
@@ -415,8 +446,8 @@ def run_part(session, name):
 def write_json(session, names):
     if session.options.json:
         with open(session.options.json, "w") as file:
-            json.dump({"gpus": session.all, "device": session.device, "trial": session.options.trial, "parts": names, "rows": session.rows,
-                       "failed": session.failed}, file, indent=1)
+            json.dump({"gpus": session.all, "device": session.device, "trial": session.options.trial, "parts": names,
+                       "rows": session.rows, "failed": session.failed}, file, indent=1)
 
 
 def read_options():

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Files as h5py makes them, read by io_cat and compared with what NumPy selects: types, orders of bytes, layouts, shapes, selections.
+# Files as h5py makes them, read by io_cat and compared with what NumPy selects: types, orders of bytes, layouts,
+# shapes, selections.
 for python in "$PYTHON" /usr/bin/python3 python3; do
     if [ -n "$python" ] && "$python" -c 'import h5py, numpy' 2>/dev/null; then
         found=$python
@@ -56,8 +57,8 @@ def item(n):
     """One item of a selection: its text, its value."""
     a, b = sorted((random.randint(0, n), random.randint(0, n)))
     step = random.choice([1, 1, 2, 3, 7])
-    forms = [(":", slice(None)), (f"{a}:{b}", slice(a, b)), (f"{a}:", slice(a, None)), (f":{b}:{step}", slice(None, b, step)),
-             (f"::{step}", slice(None, None, step))]
+    forms = [(":", slice(None)), (f"{a}:{b}", slice(a, b)), (f"{a}:", slice(a, None)),
+             (f":{b}:{step}", slice(None, b, step)), (f"::{step}", slice(None, None, step))]
     if n:
         k = random.randrange(n)
         forms += [(f"{k}", k), (f"{k - n}", k - n), (f"-{n - k}:", slice(k - n, None))]
@@ -83,11 +84,13 @@ def compare(path, name, array, layout, method):
         text, index = select(array.shape)
         want = array[index] if index else array
         try:
-            got, found = read(f"{path}:{name}{text}", random.choice([1, 3, 1000000]), random.choice([5, 1000000]), random.randint(1, 3))
+            got, found = read(f"{path}:{name}{text}", random.choice([1, 3, 1000000]), random.choice([5, 1000000]),
+                              random.randint(1, 3))
         except RuntimeError as error:
             notes.append(f"{text}: {error}")
             continue
-        if got.shape != want.shape or got.dtype.kind != want.dtype.kind or got.astype(want.dtype).tobytes() != want.tobytes():
+        if (got.shape != want.shape or got.dtype.kind != want.dtype.kind
+                or got.astype(want.dtype).tobytes() != want.tobytes()):
             notes.append(f"{text}: other elements")
         if found != method:
             notes.append(f"{text}: read by {found}, not {method}")
@@ -100,7 +103,8 @@ for kind in types:
         path = os.path.join(folder, f"{number}.h5")
         number += 1
         array = numbers(np.dtype(kind), shape)
-        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
+        with h5py.File(path, "w", userblock_size=random.choice([0, 512]),
+                       libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
             file.create_dataset("group/data", data=array, dtype=kind, **layouts[layout](shape))
         method = "chunks" if layout != "contiguous" else "direct" if array.size else "libhdf5"
         compare(path, "/group/data", array, layout, method)
@@ -116,8 +120,9 @@ filters = {
     "lzf": (dict(compression="lzf"), "libhdf5"),
     "scaleoffset": (dict(scaleoffset=0), "libhdf5"),
 }
-chunk_shapes = {(7,): (3,), (101,): (64,), (5, 13): (5, 4), (3, 1, 17): (1, 1, 17), (2, 3, 4, 5): (2, 2, 3, 5), (129, 67): (32, 67),
-                (40, 90): (16, 16), (6, 20, 30): (1, 20, 30), (6, 21, 31): (4, 8, 16), (3, 2): (10, 10)}
+chunk_shapes = {(7,): (3,), (101,): (64,), (5, 13): (5, 4), (3, 1, 17): (1, 1, 17), (2, 3, 4, 5): (2, 2, 3, 5),
+                (129, 67): (32, 67), (40, 90): (16, 16), (6, 20, 30): (1, 20, 30), (6, 21, 31): (4, 8, 16),
+                (3, 2): (10, 10)}
 for name in filters:
     options, method = filters[name]
     for kind in random.sample([t for t in types if name != "scaleoffset" or t[1] in "ui"], 5):
@@ -127,7 +132,8 @@ for name in filters:
             array %= 50 # they do not read what needs all bits of a type
         path = os.path.join(folder, f"{number}.h5")
         number += 1
-        with h5py.File(path, "w", userblock_size=random.choice([0, 512]), libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
+        with h5py.File(path, "w", userblock_size=random.choice([0, 512]),
+                       libver=random.choice([("earliest", "v110"), ("v110", "v110")])) as file:
             data = file.create_dataset("d", shape, kind, chunks=chunks,
                                        maxshape=tuple(max(n, c) for n, c in zip(shape, chunks)), **options)
             if random.random() < 0.5:
@@ -164,7 +170,8 @@ try:
     read(f"{path}:/d", 1, 10000)
     ok(False, "a wrong checksum is refused")
 except RuntimeError as error:
-    ok("exit 3" in str(error) and "/d: chunk (3, 0, 0): checksum is wrong" in str(error), "a wrong checksum is refused", str(error))
+    ok("exit 3" in str(error) and "/d: chunk (3, 0, 0): checksum is wrong" in str(error), "a wrong checksum is refused",
+       str(error))
 ok(read(f"{path}:/d[:3]", 1, 10000)[0].tobytes() == frames[:3].tobytes(), "the chunks before it are read")
 
 path = os.path.join(folder, "scalar.h5")
@@ -209,7 +216,8 @@ def refuse_part(what, word, **storage):
         read(f"{path}:/v", 1, 1)
         ok(False, f"{what} is refused")
     except RuntimeError as error:
-        ok(str(error).startswith("exit 3") and f"virtual.h5:/v: its part {half}:d: " in str(error) and word in str(error), f"{what} is refused", str(error))
+        ok(str(error).startswith("exit 3") and f"virtual.h5:/v: its part {half}:d: " in str(error)
+           and word in str(error), f"{what} is refused", str(error))
 
 raw = os.path.join(folder, "raw.bin")
 refuse_part("a part whose storage is missing", "raw.bin: No such file", external=[(raw, 0, 120)])
@@ -223,7 +231,8 @@ try:
     read(f"{path}:/v", 1, 1)
     ok(False, "a part that is no HDF5 file is refused")
 except RuntimeError as error:
-    ok("virtual.h5:/v: its part" in str(error) and "half1.h5: is not an HDF5 file" in str(error), "a part that is no HDF5 file is refused", str(error))
+    ok("virtual.h5:/v: its part" in str(error) and "half1.h5: is not an HDF5 file" in str(error),
+       "a part that is no HDF5 file is refused", str(error))
 
 print(f"1..{tests}")
 sys.exit(failed > 0)

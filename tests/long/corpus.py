@@ -1,7 +1,8 @@
-"""Files of every layout, for tests of reading: each layout in several shapes and types, made by h5py, with what NumPy says is in it.
+"""Files of every layout, for tests of reading: each layout in several shapes and types, made by h5py, with what NumPy
+says is in it.
 
-files(small) gives them all; small ones are for valgrind. A maker writes one file into the working folder and returns the name of its dataset on the
-command line and its elements. unreadable.py has the files that cannot be read."""
+files(small) gives them all; small ones are for valgrind. A maker writes one file into the working folder and returns
+the name of its dataset on the command line and its elements. unreadable.py has the files that cannot be read."""
 import collections
 import functools
 import os
@@ -10,9 +11,11 @@ import zlib
 from gm import h5py, np
 
 ORDERS = "<>"
-TYPES = [order + kind for kind in ("u1", "i2", "f4", "u8", "f2", "i1", "f8", "u4", "i8", "u2", "i4") for order in ORDERS]
+TYPES = [order + kind for kind in ("u1", "i2", "f4", "u8", "f2", "i1", "f8", "u4", "i8", "u2", "i4")
+         for order in ORDERS]
 # More than a million elements each: what compare gives every one of 4 ranks and some of a fifth.
-LARGE = [(97, 101, 113), (1031, 1033), (1100009,), (13, 17, 19, 11, 23), (1, 1100003), (29, 31, 37, 41), (1100003, 1), (1, 1048601, 1)]
+LARGE = [(97, 101, 113), (1031, 1033), (1100009,), (13, 17, 19, 11, 23), (1, 1100003), (29, 31, 37, 41), (1100003, 1),
+         (1, 1048601, 1)]
 SMALL = [(5, 7, 11), (13, 17), (101,), (2, 3, 5, 2, 3), (1, 101), (3, 5, 7, 2), (101, 1), (1, 97, 1)]
 
 File = collections.namedtuple("File", "title make") # make(): name, elements
@@ -48,7 +51,8 @@ def plain(x, rng, name="/d", userblock=0, libver=None, **storage):
 
 def create(f, x, properties, name="d", write=True):
     """A dataset by its properties: for what create_dataset has no words."""
-    data = h5py.Dataset(h5py.h5d.create(f.id, name.encode(), h5py.h5t.py_create(x.dtype), h5py.h5s.create_simple(x.shape), properties))
+    data = h5py.Dataset(h5py.h5d.create(f.id, name.encode(), h5py.h5t.py_create(x.dtype),
+                                        h5py.h5s.create_simple(x.shape), properties))
     if write:
         data[...] = x
     return data
@@ -147,7 +151,8 @@ def holes(x, rng, **storage):
 
 def never_chunked(x, rng):
     with h5py.File("d.h5", "w") as f:
-        f.create_dataset("d", x.shape, x.dtype, fillvalue=x.flat[11], chunks=chunk(x.shape, "blocks"), compression="gzip")
+        f.create_dataset("d", x.shape, x.dtype, fillvalue=x.flat[11], chunks=chunk(x.shape, "blocks"),
+                         compression="gzip")
     return "d.h5:/d", np.full_like(x, x.flat[11])
 
 
@@ -157,7 +162,8 @@ def resized(x, rng):
     less = tuple(slice(0, max(1, 2 * n // 3)) for n in x.shape)
     want[less] = x[less]
     with h5py.File("d.h5", "w") as f:
-        data = f.create_dataset("d", data=x, fillvalue=fill, chunks=chunk(x.shape, "many"), maxshape=(None,) * x.ndim, compression="gzip")
+        data = f.create_dataset("d", data=x, fillvalue=fill, chunks=chunk(x.shape, "many"), maxshape=(None,) * x.ndim,
+                                compression="gzip")
         data.resize(tuple(s.stop for s in less))
         data.resize(x.shape)
     return "d.h5:/d", want
@@ -249,7 +255,8 @@ def virtual(x, rng, how="rows"):
         if how == "types": # the parts are wider, in the other order of bytes
             part = part.astype(part.dtype.newbyteorder().str[:2] + "8")
         with h5py.File(f"part {i}.h5", "w", userblock_size=512 * (i % 2)) as f:
-            f.create_dataset("p", data=part, **(dict(chunks=chunk(part.shape, "blocks"), compression="gzip", shuffle=True) if i else {}))
+            storage = dict(chunks=chunk(part.shape, "blocks"), compression="gzip", shuffle=True) if i else {}
+            f.create_dataset("p", data=part, **storage)
         layout[place] = h5py.VirtualSource(f"part {i}.h5", "p", part.shape, part.dtype)
     with h5py.File("d.h5", "w", libver="latest") as f:
         f.create_virtual_dataset("d", layout, fillvalue=x.flat[11])
@@ -257,7 +264,8 @@ def virtual(x, rng, how="rows"):
 
 
 def virtual_rows(x, rng, pieces=13, shuffled=False):
-    """Whole rows of three contiguous parts, dealt to them in turn as the program's own parts have it, or to places in any order."""
+    """Whole rows of three contiguous parts, dealt to them in turn as the program's own parts have it, or to places in
+    any order."""
     layout, borders = h5py.VirtualLayout(x.shape, x.dtype), [len(x) * i // pieces for i in range(pieces + 1)]
     places = [(a, b) for a, b in zip(borders, borders[1:]) if a < b]
     if shuffled:
@@ -287,49 +295,41 @@ def virtual_twice(x, rng):
 
 # --- All of them: title, maker, its options, kinds of types that it takes ---
 
-GZIP, EVERYTHING = dict(compression="gzip", compression_opts=1), dict(shuffle=True, compression="gzip", compression_opts=6, fletcher32=True)
-LAYOUTS = [
-    ("compact", compact, {}, "uif"),
-    ("contiguous", plain, {}, "uif"),
-    ("contiguous behind a user block", plain, dict(userblock=2048), "uif"),
-    ("contiguous, never written", never_written, {}, "uif"),
-    ("behind links", linked, {}, "uif"),
-    ("external", external, {}, "uif"),
-    ("external in 5 files", external, dict(pieces=5), "uif"),
-    ("chunks", chunked, {}, "uif"),
-    ("chunks behind a user block", chunked, dict(how="many", userblock=512), "uif"),
-    ("a chunk with all", chunked, dict(how="whole", libver="latest"), "uif"),
-    ("a chunk larger than all, everything", chunked, dict(how="beyond", **EVERYTHING), "uif"),
-    ("chunks, libver latest", chunked, dict(how="many", libver="latest"), "uif"),
-    ("chunks allocated early, libver latest", early, {}, "uif"),
-    ("extendible, libver latest", chunked, dict(how="rows", unlimited=1, libver="latest", **GZIP), "uif"),
-    ("extendible in all dimensions, libver latest", chunked, dict(how="many", unlimited=9, libver="latest", shuffle=True, **GZIP), "uif"),
-    ("extendible", chunked, dict(how="many", unlimited=1), "uif"),
-    ("resized", resized, {}, "uif"),
-    ("deflate", chunked, dict(how="rows", **GZIP), "uif"),
-    ("shuffle", chunked, dict(how="many", shuffle=True), "uif"),
-    ("shuffle+deflate", chunked, dict(shuffle=True, **GZIP), "uif"),
-    ("fletcher32", chunked, dict(how="many", fletcher32=True), "uif"),
-    ("shuffle+deflate+fletcher32", chunked, dict(how="many", userblock=4096, **EVERYTHING), "uif"),
-    ("filter masks", masked, {}, "uif"),
-    ("chunks not written", holes, {}, "uif"),
-    ("chunks not written, everything", holes, EVERYTHING, "uif"),
-    ("no chunk written", never_chunked, {}, "uif"),
-    ("scale-offset", scaleoffset, {}, "ui"),
-    ("scale-offset of floats", scaleoffset, {}, "f"),
-    ("nbit", nbit, {}, "u"),
-    ("integers of 24 bits", three_bytes, {}, "i"),
-    ("floats of 16 bits", short_float, {}, "u"),
-    ("virtual", virtual, {}, "uif"),
-    ("virtual, interleaved", virtual, dict(how="interleaved"), "uif"),
-    ("virtual with a gap", virtual, dict(how="gaps"), "uif"),
-    ("virtual over parts of another type", virtual, dict(how="types"), "ui"),
-    ("virtual by rows", virtual_rows, {}, "uif"),
-    ("virtual by rows, shuffled", virtual_rows, dict(pieces=97, shuffled=True), "uif"),
-    ("virtual over virtual", virtual_twice, {}, "uif"),
-]
-ODD_SHAPES = [((), {}), ((0,), {}), ((1,), {}), ((4, 0, 3), {}), ((0, 5), dict(chunks=(2, 5), maxshape=(None, 5))), ((1, 1, 1, 1, 1), {}),
-              ((3, 2), dict(chunks=(3, 2), **EVERYTHING)), ((7, 1, 2), dict(chunks=(1, 1, 1), fletcher32=True))]
+GZIP = dict(compression="gzip", compression_opts=1)
+EVERYTHING = dict(shuffle=True, compression="gzip", compression_opts=6, fletcher32=True)
+LAYOUTS = [("compact", compact, {}, "uif"), ("contiguous", plain, {}, "uif"),
+           ("contiguous behind a user block", plain, dict(userblock=2048), "uif"),
+           ("contiguous, never written", never_written, {}, "uif"), ("behind links", linked, {}, "uif"),
+           ("external", external, {}, "uif"), ("external in 5 files", external, dict(pieces=5), "uif"),
+           ("chunks", chunked, {}, "uif"),
+           ("chunks behind a user block", chunked, dict(how="many", userblock=512), "uif"),
+           ("a chunk with all", chunked, dict(how="whole", libver="latest"), "uif"),
+           ("a chunk larger than all, everything", chunked, dict(how="beyond", **EVERYTHING), "uif"),
+           ("chunks, libver latest", chunked, dict(how="many", libver="latest"), "uif"),
+           ("chunks allocated early, libver latest", early, {}, "uif"),
+           ("extendible, libver latest", chunked, dict(how="rows", unlimited=1, libver="latest", **GZIP), "uif"),
+           ("extendible in all dimensions, libver latest", chunked,
+            dict(how="many", unlimited=9, libver="latest", shuffle=True, **GZIP), "uif"),
+           ("extendible", chunked, dict(how="many", unlimited=1), "uif"), ("resized", resized, {}, "uif"),
+           ("deflate", chunked, dict(how="rows", **GZIP), "uif"),
+           ("shuffle", chunked, dict(how="many", shuffle=True), "uif"),
+           ("shuffle+deflate", chunked, dict(shuffle=True, **GZIP), "uif"),
+           ("fletcher32", chunked, dict(how="many", fletcher32=True), "uif"),
+           ("shuffle+deflate+fletcher32", chunked, dict(how="many", userblock=4096, **EVERYTHING), "uif"),
+           ("filter masks", masked, {}, "uif"), ("chunks not written", holes, {}, "uif"),
+           ("chunks not written, everything", holes, EVERYTHING, "uif"), ("no chunk written", never_chunked, {}, "uif"),
+           ("scale-offset", scaleoffset, {}, "ui"), ("scale-offset of floats", scaleoffset, {}, "f"),
+           ("nbit", nbit, {}, "u"), ("integers of 24 bits", three_bytes, {}, "i"),
+           ("floats of 16 bits", short_float, {}, "u"), ("virtual", virtual, {}, "uif"),
+           ("virtual, interleaved", virtual, dict(how="interleaved"), "uif"),
+           ("virtual with a gap", virtual, dict(how="gaps"), "uif"),
+           ("virtual over parts of another type", virtual, dict(how="types"), "ui"),
+           ("virtual by rows", virtual_rows, {}, "uif"),
+           ("virtual by rows, shuffled", virtual_rows, dict(pieces=97, shuffled=True), "uif"),
+           ("virtual over virtual", virtual_twice, {}, "uif"),]
+ODD_SHAPES = [((), {}), ((0,), {}), ((1,), {}), ((4, 0, 3), {}), ((0, 5), dict(chunks=(2, 5), maxshape=(None, 5))),
+              ((1, 1, 1, 1, 1), {}), ((3, 2), dict(chunks=(3, 2), **EVERYTHING)),
+              ((7, 1, 2), dict(chunks=(1, 1, 1), fletcher32=True))]
 
 
 def make_file(number, title, make, options, kind, shape):
@@ -341,7 +341,8 @@ def make_file(number, title, make, options, kind, shape):
 
 
 def file_of(number, title, make, options, kind, shape):
-    return File(f"{title}: {kind} {'x'.join(map(str, shape)) or 'scalar'}", functools.partial(make_file, number, title, make, options, kind, shape))
+    return File(f"{title}: {kind} {'x'.join(map(str, shape)) or 'scalar'}",
+                functools.partial(make_file, number, title, make, options, kind, shape))
 
 
 def files(small=False, each=2):
@@ -351,7 +352,8 @@ def files(small=False, each=2):
         types = [t for t in TYPES if t[1] in kinds]
         for j in range(each):
             turn[kinds] = turn.get(kinds, -1) + 1
-            made.append(file_of(n, title, make, options, types[turn[kinds] % len(types)], shapes[(i + 3 * j) % len(shapes)]))
+            made.append(file_of(n, title, make, options, types[turn[kinds] % len(types)],
+                                shapes[(i + 3 * j) % len(shapes)]))
             n += 1
     for i, (shape, storage) in enumerate(ODD_SHAPES):
         made.append(file_of(n + i, "odd shape", plain, storage, TYPES[7 * i % len(TYPES)], shape))

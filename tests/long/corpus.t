@@ -1,8 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""Reading: files of every layout (corpus.py), read on 1, 2, 3 and 5 ranks and by threads, whole and in parts, every element against h5py and NumPy.
+"""Reading: files of every layout (corpus.py), read on 1, 2, 3 and 5 ranks and by threads, whole and in parts, every
+element against h5py and NumPy.
 
-compare sees what the ranks read, beside a copy by NumPy that has one element changed: that one must be found, with both of its values, and
-nothing else. io_cat gives the very bytes. GPUMEM_TEST_SEED chooses other selections."""
+compare sees what the ranks read, beside a copy by NumPy that has one element changed: that one must be found, with both
+of its values, and nothing else. io_cat gives the very bytes. GPUMEM_TEST_SEED chooses other selections."""
 import functools
 import glob
 import os
@@ -32,8 +33,9 @@ def item(rng, n, small):
              (f"::{step}", slice(None, None, step))]
     if small and n:
         k = int(rng.integers(n))
-        forms += [(str(k), k), (f"-{n - k}", k - n), (f"{n - 1}", n - 1), (f"{a}:{b}", slice(a, b)), (f":{b}:{step}", slice(None, b, step)),
-                  (f"{n - 1}:", slice(n - 1, None)), (f"{a}:{n}:{n}", slice(a, n, n))]
+        forms += [(str(k), k), (f"-{n - k}", k - n), (f"{n - 1}", n - 1), (f"{a}:{b}", slice(a, b)),
+                  (f":{b}:{step}", slice(None, b, step)), (f"{n - 1}:", slice(n - 1, None)),
+                  (f"{a}:{n}:{n}", slice(a, n, n))]
     return forms[rng.integers(len(forms))]
 
 
@@ -41,7 +43,8 @@ def select(rng, array, small):
     """A selection: its text, what it selects."""
     shape = array.shape
     items = [item(rng, n, small) for n in shape[:rng.integers(1, len(shape) + 1)]] if shape else []
-    return "[" + ",".join(text for text, _ in items) + "]" if items else "", np.asarray(array[tuple(value for _, value in items)])
+    text = "[" + ",".join(text for text, _ in items) + "]" if items else ""
+    return text, np.asarray(array[tuple(value for _, value in items)])
 
 
 # --- Reading on several ranks ---
@@ -53,7 +56,10 @@ def changed(rng, want):
         return copy, None
     at = np.unravel_index(int(rng.integers(copy.size)), copy.shape)
     number = copy.dtype.type
-    copy[at] = copy[at] ^ number(1) if copy.dtype.kind != "f" else np.nextafter(copy[at], number(3)) if np.isfinite(copy[at]) else 1
+    if copy.dtype.kind != "f":
+        copy[at] = copy[at] ^ number(1)
+    else:
+        copy[at] = np.nextafter(copy[at], number(3)) if np.isfinite(copy[at]) else 1
     return copy, at
 
 
@@ -61,7 +67,9 @@ def options(rng):
     chosen = ["--threads", int(rng.integers(1, 4))]
     chosen += ["--piece", int(rng.choice([1, 300_000, 1_000_000]))] if rng.random() < 0.6 else []
     chosen += ["--depth", int(rng.integers(1, 5))] if rng.random() < 0.5 else []
-    chosen += ["--host-memory", "3M"] if rng.random() < 0.4 and "--piece" not in chosen and "--depth" not in chosen else [] # chunks that fit nowhere
+    # chunks that fit nowhere
+    if rng.random() < 0.4 and "--piece" not in chosen and "--depth" not in chosen:
+        chosen += ["--host-memory", "3M"]
     return chosen
 
 
@@ -74,8 +82,8 @@ def faults_of_compare(ran, want, copy, at):
         faults.append(f"expected one difference in {want.size} elements")
     place, *values = said.get("first_difference", "none").split(" ")
     if place != "[" + ",".join(map(str, at)) + "]" or len(values) != 2 or not all(
-            np.array_equal(np.array(value).astype(copy.dtype), side[at].astype(copy.dtype), equal_nan=copy.dtype.kind == "f")
-            for value, side in zip(values, (want, copy))):
+            np.array_equal(np.array(value).astype(copy.dtype), side[at].astype(copy.dtype),
+                           equal_nan=copy.dtype.kind == "f") for value, side in zip(values, (want, copy))):
         faults.append(f"expected it at {tuple(map(int, at))}, {want[at]} and {copy[at]}")
     return faults
 

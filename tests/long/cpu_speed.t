@@ -1,11 +1,13 @@
 #!/usr/bin/env -S python3 -B
-"""The main job on the processor against one multi-threaded BLAS call of the whole product, n = 4096: compute >= 0.85 of it.
+"""The main job on the processor against one multi-threaded BLAS call of the whole product, n = 4096: compute >= 0.85 of
+it.
 
 Both run in turn, each in a process of its own with fresh memory, and the best of each in the last rounds counts: a
 neighbour's work on the same processors is no fault of either. They go on for a while as long as the ratio is short.
 Older rounds do not count: where a neighbour begins, the processors become slower for both.
 
-With AVX-512 it is to do: calls of the size of a tile and a leaf are no faster there in a loop alone (docs/performance.md, "CPU")."""
+With AVX-512 it is to do: calls of the size of a tile and a leaf are no faster there in a loop alone
+(docs/performance.md, "CPU")."""
 import json
 import os
 import subprocess
@@ -24,12 +26,14 @@ BLAS = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/kernels/blas
 
 def rival_rate(type):
     """Tflop/s of the whole product in one call, on two threads."""
-    seconds = subprocess.run([BLAS, str(SIZE), type, "2"], check=True, capture_output=True, text=True, timeout=60).stdout
+    seconds = subprocess.run([BLAS, str(SIZE), type, "2"], check=True, capture_output=True, text=True,
+                             timeout=60).stdout
     return 2e-12 * SIZE**3 / float(seconds)
 
 
 def compute_rate(ranks, precision, file):
-    gm.run(f"matmul {file} -o c.h5 --force --no-sync --device cpu --precision {precision} --threads {2 // ranks} --report r.json", ranks, 120)
+    gm.run(f"matmul {file} -o c.h5 --force --no-sync --device cpu --precision {precision} --threads {2 // ranks} "
+           f"--report r.json", ranks, 120)
     with open("r.json") as report:
         return json.load(report)["rates"]["compute_tflops"]
 
@@ -42,7 +46,8 @@ for type, precision in (("f32", "fp32"), ("f64", "fp64")):
             rivals.append(rival_rate(type))
             ours.append(compute_rate(ranks, precision, type + ".h5"))
             ratio = max(ours[-LAST:]) / max(rivals[-LAST:])
-        gm.note(f"{precision}, {ranks} ranks: {' '.join(f'{rate:.3f}' for rate in ours)}; BLAS {' '.join(f'{rate:.3f}' for rate in rivals)} Tflop/s")
+        gm.note(f"{precision}, {ranks} ranks: {' '.join(f'{rate:.3f}' for rate in ours)}; BLAS "
+                f"{' '.join(f'{rate:.3f}' for rate in rivals)} Tflop/s")
         name = f"{precision}, {ranks} ranks of {2 // ranks} threads: {ratio:.2f} of BLAS, expected"
         if HAS_AVX512:
             gm.ok(ratio >= LEAST_AVX512, f"{name} {LEAST_AVX512}")

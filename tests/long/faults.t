@@ -1,8 +1,10 @@
 #!/usr/bin/env -S python3 -B
-"""A rank that gets no memory, or no thread, at any point: all ranks end with exit code 5 and one message, within 10 s, and leave nothing; or the
-program goes on with less, and the result is right. A call of MPI that fails on one rank ends all at once, with 7.
+"""A rank that gets no memory, or no thread, at any point: all ranks end with exit code 5 and one message, within 10 s,
+and leave nothing; or the program goes on with less, and the result is right. A call of MPI that fails on one rank ends
+all at once, with 7.
 
-Every allocation and every thread of the program's own fails in some run of the long form (GPUMEM_TEST_RUNS), those after it too in others."""
+Every allocation and every thread of the program's own fails in some run of the long form (GPUMEM_TEST_RUNS), those
+after it too in others."""
 import campaign
 
 

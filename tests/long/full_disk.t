@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Full disks at random: small file systems, few inodes, a disk that fills up during the run, limits on the size of a file, calls that fail. All
-operations with outputs, all layouts, one and two ranks. A run ends with 4, one message and nothing left, or with 0 and the right output; it never crashes.
+"""Full disks at random: small file systems, few inodes, a disk that fills up during the run, limits on the size of a
+file, calls that fail. All operations with outputs, all layouts, one and two ranks. A run ends with 4, one message and
+nothing left, or with 0 and the right output; it never crashes.
 
 GPUMEM_TEST_RUNS=N: so many runs, of a fixed seed; more than 100 have outputs of 284 MiB among them."""
 import functools
@@ -41,7 +42,8 @@ OPERATIONS = {"matmul": (f"matmul {IN}/ab.h5 --device cpu", "/C", 2, 0),
               "gather": (f"gather {IN}/stack.h5:/d --index {IN}/stack.h5:/rows", "/d", 3, 40)}
 LARGE = {"large": ("gen stack OUT --size 530", "/images", 3, 0)} # the probe and its strategies begin at 256 MiB
 CHUNKS = {2: "--chunk 13,17", 3: "--chunk 2,13,17"}
-LAYOUTS = ("", "", "--output-layout parts", "--output-layout parts", "--output-layout auto", "CHUNK", "CHUNK --deflate 1", "--deflate 3 --shuffle")
+LAYOUTS = ("", "", "--output-layout parts", "--output-layout parts", "--output-layout auto", "CHUNK",
+           "CHUNK --deflate 1", "--deflate 3 --shuffle")
 KINDS = ("size", "size", "fill", "inodes", "limit", "limit", "call", "call")
 ON_MOUNTS = ("size", "fill", "inodes")
 
@@ -55,7 +57,8 @@ def content(file, operation):
     """The datasets of an output, and the number of attributes that were copied."""
     found = {}
     file.visititems(lambda name, what: found.__setitem__(name, what[()]) if isinstance(what, h5py.Dataset) else None)
-    copied = sum(len(file[(OPERATIONS | LARGE)[operation][1]].attrs.get(f"attribute {index}", "")) for index in range(40))
+    copied = sum(len(file[(OPERATIONS | LARGE)[operation][1]].attrs.get(f"attribute {index}", ""))
+                 for index in range(40))
     return found, copied
 
 
@@ -77,7 +80,8 @@ def faults_of_output(path, operation):
     except OSError as error:
         return [f"it cannot be read: {error}"]
     want, many = WANT[operation][0]
-    return [f"{name} is wrong" for name in want if name not in data or not np.array_equal(want[name], data[name])] + ["attributes are missing"] * (copied != many)
+    return [f"{name} is wrong" for name in want if name not in data
+            or not np.array_equal(want[name], data[name])] + ["attributes are missing"] * (copied != many)
 
 
 def fill(place, wait, ended):
@@ -123,20 +127,26 @@ def choose(number):
     kind = str(rng.choice(KINDS))
     large = RUNS > 100 and kind in ("size", "fill") and rng.random() < 0.04
     operation = "large" if large else str(rng.choice(sorted(OPERATIONS)))
-    layout = str(rng.choice(LAYOUTS[:5] if large else LAYOUTS)).replace("CHUNK", CHUNKS[(OPERATIONS | LARGE)[operation][2]])
+    layout = str(rng.choice(LAYOUTS[:5] if large else LAYOUTS))
+    layout = layout.replace("CHUNK", CHUNKS[(OPERATIONS | LARGE)[operation][2]])
     size = WANT[operation][1]
-    room = int(rng.choice([rng.uniform(0.02, 1), rng.uniform(0.95, 1.2), rng.uniform(1.9, 2.4)]) * size + rng.integers(0, 60000))
+    room = int(rng.choice([rng.uniform(0.02, 1), rng.uniform(0.95, 1.2), rng.uniform(1.9, 2.4)]) * size
+               + rng.integers(0, 60000))
     if kind == "limit": # most of the calls write metadata, at either end
-        room = int(rng.choice([rng.integers(1, 12000), int(rng.uniform(0, 1.02) * size), size - rng.integers(-200, 12000)]))
-    options = {"size": f"size={room}", "fill": f"size={2 * size + 64 * MIB}", "inodes": f"nr_inodes={rng.integers(2, 14)},size={4 * size + MIB}"}
+        room = int(rng.choice([rng.integers(1, 12000), int(rng.uniform(0, 1.02) * size),
+                               size - rng.integers(-200, 12000)]))
+    options = {"size": f"size={room}", "fill": f"size={2 * size + 64 * MIB}",
+               "inodes": f"nr_inodes={rng.integers(2, 14)},size={4 * size + MIB}"}
     more = [layout, str(rng.choice(["", "--no-sync"]))]
     if rng.random() < 0.3:
         more.append("--report DISK/report.json")
     if kind == "call":
         number = int(np.exp(rng.uniform(0, np.log(rng.choice([10, 60, 500])))))
-        options["call"] = (f"{rng.choice(['write', 'write', 'write', 'close', 'sync', 'space'])}:{number}{rng.choice(['', '+'])}:{rng.integers(2)}:"
+        options["call"] = (f"{rng.choice(['write', 'write', 'write', 'close', 'sync', 'space'])}:"
+                           f"{number}{rng.choice(['', '+'])}:{rng.integers(2)}:"
                            f"{rng.choice(['ENOSPC', 'EDQUOT', 'EIO'])}")
-    return kind, options.get(kind, ""), max(room, 1), operation, " ".join(more), int(rng.choice([1, 2])), float(rng.choice([0, rng.uniform(0, 0.05), rng.uniform(0, 0.3)]))
+    ranks, pause = int(rng.choice([1, 2])), float(rng.choice([0, rng.uniform(0, 0.05), rng.uniform(0, 0.3)]))
+    return kind, options.get(kind, ""), max(room, 1), operation, " ".join(more), ranks, pause
 
 
 def said(path):
@@ -151,7 +161,8 @@ def said(path):
 def faults_of(ran, disk, operation):
     """The faults of one run. A report is written of failures too, and may be what does not fit."""
     faults, left, out = [], disk.left(), f"{disk.path}/out.h5"
-    rest = [name for name in left if name not in ("out.h5", "report.json") and not re.fullmatch(r"out\.h5\.parts-[0-9a-f]+", name)]
+    rest = [name for name in left if name not in ("out.h5", "report.json")
+            and not re.fullmatch(r"out\.h5\.parts-[0-9a-f]+", name)]
     complete = "out.h5" in left and (operation == "large" or not faults_of_output(out, operation))
     if ran.code not in (0, 4):
         faults.append(f"exit code {ran.code}")
@@ -161,7 +172,8 @@ def faults_of(ran, disk, operation):
         faults.append("another report")
     if ran.code == 0 and not complete:
         faults.append("exit code 0 without the right output")
-    if ran.code and not (complete and ran.errors and re.search(r"report\.json|flushing \S+ to the disk", ran.errors[0])):
+    if ran.code and not (complete and ran.errors
+                         and re.search(r"report\.json|flushing \S+ to the disk", ran.errors[0])):
         rest = [name for name in left if name != "report.json"]
     if rest:
         faults.append(f"something is left: {', '.join(left)}")
@@ -177,14 +189,15 @@ def try_once(number):
     program, environment, ended = None, {}, threading.Event()
     if kind == "call":
         environment = gm.fault(options, under=disk.path)
-    if kind == "limit": # MPI makes files too: those of the launcher are not limited, and those between ranks are avoided
+    # MPI makes files too: those of the launcher are not limited, and those between ranks are avoided
+    if kind == "limit":
         program = gm.wrapper("limited", f'export OMPI_MCA_btl=tcp,self\nexec prlimit --fsize={room} "$program" "$@"')
     filler = threading.Thread(target=fill, args=(disk.path, wait, ended))
     try:
         if kind == "fill":
             filler.start()
-        ran = gm.run(command(operation, f"{disk.path}/out.h5", more.replace("DISK", disk.path)), ranks, program=program, mpirun=kind == "limit",
-                     environment=environment)
+        ran = gm.run(command(operation, f"{disk.path}/out.h5", more.replace("DISK", disk.path)), ranks, program=program,
+                     mpirun=kind == "limit", environment=environment)
         ended.set()
         if kind == "fill":
             filler.join()
@@ -192,7 +205,8 @@ def try_once(number):
     finally:
         ended.set()
         disk.close()
-    return f"{kind} {ran.code}", [f"run {number}: {kind} {options or room}, {ranks} ranks: {', '.join(faults)}", str(ran)] if faults else []
+    return f"{kind} {ran.code}", [f"run {number}: {kind} {options or room}, {ranks} ranks: {', '.join(faults)}",
+                                  str(ran)] if faults else []
 
 
 def batch(first):
@@ -201,14 +215,16 @@ def batch(first):
         code, found = try_once(number)
         codes[code] = codes.get(code, 0) + 1
         faults += found
-    gm.ok(not faults, f"runs {first} to {min(first + AT_ONCE, RUNS) - 1}: exit codes by kind {', '.join(f'{code}: {count}' for code, count in sorted(codes.items()))}",
+    gm.ok(not faults, f"runs {first} to {min(first + AT_ONCE, RUNS) - 1}: exit codes by kind "
+                      f"{', '.join(f'{code}: {count}' for code, count in sorted(codes.items()))}",
           *faults)
 
 
 WANT = {operation: reference(operation) for operation in (OPERATIONS | LARGE if RUNS > 100 else OPERATIONS)}
 for kinds, there, what, why in ((ON_MOUNTS, MOUNTS, "small file systems", "no file system can be mounted here"),
                                 (("limit",), shutil.which("prlimit"), "limits on the size of a file", "no prlimit"),
-                                (("call",), os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT), "calls that fail", f"no {gm.FAULT}")):
+                                (("call",), os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT), "calls that fail",
+                                 f"no {gm.FAULT}")):
     if not there:
         gm.skip(what, why)
         KINDS = tuple(kind for kind in KINDS if kind not in kinds)

@@ -1,11 +1,11 @@
-"""Several hosts on this machine, for tests. A host has processes, a network, a name, a /dev/shm and an /etc/hosts of its own; all share the file
-systems, as the nodes of a cluster do. A bridge joins their networks, and a link can be cut.
+"""Several hosts on this machine, for tests. A host has processes, a network, a name, a /dev/shm and an /etc/hosts of
+its own; all share the file systems, as the nodes of a cluster do. A bridge joins their networks, and a link can be cut.
 
-enter() comes first, before gm is imported: it starts the test again in namespaces of its own, which end with it, and all that is in them with them:
-processes, links, mounts. So nothing is left of a test, however it ends.
+enter() comes first, before gm is imported: it starts the test again in namespaces of its own, which end with it, and
+all that is in them with them: processes, links, mounts. So nothing is left of a test, however it ends.
 
-As a program, hosts.py NUMBER COMMAND... runs a command beside so many hosts, host1, host2, ..., on which mpirun --host and gpumem-scaling --hosts start
-ranks."""
+As a program, hosts.py NUMBER COMMAND... runs a command beside so many hosts, host1, host2, ..., on which mpirun --host
+and gpumem-scaling --hosts start ranks."""
 import os
 import shutil
 import signal
@@ -35,7 +35,8 @@ def enter():
     """Starts this test again in namespaces of its own. Skips it where that is refused, or a tool is missing."""
     network = os.readlink("/proc/self/ns/net")
     if os.environ.get(OUTSIDE, network) != network:
-        if subprocess.run(["ip", "link", "show", "hosts"], capture_output=True, check=False).returncode: # another Python takes over: gm.py
+        # another Python takes over: gm.py
+        if subprocess.run(["ip", "link", "show", "hosts"], capture_output=True, check=False).returncode:
             call("ip", "link", "set", "lo", "up")
             call("ip", "link", "add", "hosts", "type", "bridge")
             call("ip", "address", "add", f"{BRIDGE}/24", "dev", "hosts")
@@ -45,7 +46,8 @@ def enter():
     if missing:
         skip_all(f"no {', '.join(missing)}")
     unshare = ["unshare", "--pid", "--mount", "--net", "--uts", "--ipc", *FIRST]
-    tried = subprocess.run([*unshare, "ip link add x type bridge && ip link add y type veth peer name z && mount -t tmpfs none /mnt"],
+    tried = subprocess.run([*unshare, "ip link add x type bridge && ip link add y type veth peer name z && "
+                                      "mount -t tmpfs none /mnt"],
                            capture_output=True, text=True, check=False)
     if tried.returncode:
         skip_all(f"namespaces are refused: {(tried.stderr.strip().splitlines() or ['?'])[-1]}")
@@ -59,16 +61,19 @@ class Host:
     def __init__(self, name, number, names):
         self.name, self.address, self.link = name, f"10.77.0.{10 + number}", f"link{number}"
         lines = "".join(f"10.77.0.{10 + index} {other}\n" for index, other in names.items())
-        self.etc_hosts = tempfile.NamedTemporaryFile("w", prefix="hosts.", delete=True) # the hosts bind it over /etc/hosts
+        # the hosts bind it over /etc/hosts
+        self.etc_hosts = tempfile.NamedTemporaryFile("w", prefix="hosts.", delete=True)
         self.etc_hosts.write(f"127.0.0.1 localhost\n{BRIDGE} {os.uname().nodename}\n{lines}")
         self.etc_hosts.flush()
         self.start()
 
     def start(self):
-        set_up = f"hostname {self.name} && mount -t tmpfs -o mode=1777 tmpfs /dev/shm && mount --bind {self.etc_hosts.name} /etc/hosts && echo up"
+        set_up = (f"hostname {self.name} && mount -t tmpfs -o mode=1777 tmpfs /dev/shm && "
+                  f"mount --bind {self.etc_hosts.name} /etc/hosts && echo up")
         self.process = subprocess.Popen(["unshare", "--pid", "--mount", "--net", "--uts", "--ipc", *FIRST,
                                          f"{set_up}; trap : TERM; while :; do sleep 1000; done"],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        text=True)
         if self.process.stdout.readline() != "up\n":
             raise RuntimeError(f"{self.name} cannot be set up")
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
@@ -108,7 +113,8 @@ def up(names):
 
 
 def agent(path, hosts):
-    """Makes a program that runs a command on one of the hosts as ssh does, for an mpirun beside them: agent HOST COMMAND..."""
+    """Makes a program that runs a command on one of the hosts as ssh does, for an mpirun beside them: agent HOST
+    COMMAND..."""
     cases = "".join(f"{host.name}) first={host.first} ;;\n" for host in hosts)
     with open(path, "w") as out:
         out.write(f'#!/bin/bash\ncase $1 in\n{cases}*) exit 255 ;;\nesac\nshift\n'
@@ -139,7 +145,8 @@ def main():
     enter()
     all_hosts = up([f"host{number + 1}" for number in range(int(sys.argv[1]))])
     with tempfile.TemporaryDirectory() as folder:
-        sys.exit(subprocess.run(sys.argv[2:], env=os.environ | launching(f"{folder}/agent", all_hosts), check=False).returncode)
+        sys.exit(subprocess.run(sys.argv[2:], env=os.environ | launching(f"{folder}/agent", all_hosts),
+                                check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Runs that end before each of their calls of files (open, write, truncation, flush, link, rename, unlink, folders, close), by SIGKILL and by TERM:
-the file under the final name is absent, the old one or complete; after TERM nothing else is left; the next run succeeds, and then nothing else is
-left either. On 1 and 2 ranks.
+"""Runs that end before each of their calls of files (open, write, truncation, flush, link, rename, unlink, folders,
+close), by SIGKILL and by TERM: the file under the final name is absent, the old one or complete; after TERM nothing
+else is left; the next run succeeds, and then nothing else is left either. On 1 and 2 ranks.
 
 GPUMEM_TEST_RUNS: number of ended runs (300), chosen evenly from all of them; 0: all."""
 import functools
@@ -20,12 +20,14 @@ RUNS = int(os.environ.get("GPUMEM_TEST_RUNS", 300))
 WITHIN = 60
 KINDS = ("open", "write", "space", "sync", "rename", "unlink", "folder", "close")
 RNG = np.random.default_rng(3)
-SOURCE = os.path.abspath(gm.write("in.h5", A=gm.integers(RNG, (40, 30)), B=gm.integers(RNG, (30, 20)), S=RNG.integers(0, 999, (12, 10, 8), dtype="u2"),
+SOURCE = os.path.abspath(gm.write("in.h5", A=gm.integers(RNG, (40, 30)), B=gm.integers(RNG, (30, 20)),
+                                  S=RNG.integers(0, 999, (12, 10, 8), dtype="u2"),
                                   F=RNG.integers(1, 99, (10, 8), dtype="u2"), I=RNG.integers(0, 12, 20)))
 OPERATIONS = {"matmul": f"matmul {SOURCE} -o out.h5", "normalize": f"normalize {SOURCE}:/S --type f32 -o out.h5",
               "flat field": f"normalize {SOURCE}:/S --method flatfield --flat {SOURCE}:/F --type u8 -o out.h5",
               "reduce": f"reduce {SOURCE}:/S --axis frame -o out.h5", "flip": f"flip {SOURCE}:/S --axis 0 -o out.h5",
-              "transpose": f"transpose {SOURCE}:/S -o out.h5", "gather": f"gather {SOURCE}:/S --index {SOURCE}:/I -o out.h5",
+              "transpose": f"transpose {SOURCE}:/S -o out.h5",
+              "gather": f"gather {SOURCE}:/S --index {SOURCE}:/I -o out.h5",
               "gen": "gen stack out.h5 --frames 12 --height 10 --width 8"}
 LAYOUTS = {"single": "", "parts": " --output-layout parts", "chunks": " --deflate 1 --shuffle"}
 REPORT = f"info {SOURCE} --report out.json"
@@ -69,12 +71,14 @@ class Case:
 
     def __init__(self, title, command, ranks, old, program=None):
         self.program = program
-        self.title, self.command, self.ranks, self.old = f"{title}, {ranks} ranks{', over an old one' if old else ''}", command, ranks, old
+        self.title = f"{title}, {ranks} ranks{', over an old one' if old else ''}"
+        self.command, self.ranks, self.old = command, ranks, old
         self.name = "out.json" if "out.json" in command else "out.h5"
 
     def run(self, spec="", log=None):
         environment = gm.fault(spec, under=".", **({"log": log} if log else {}))
-        return gm.run(self.command + COMMON + (" --force" if self.old else ""), self.ranks, WITHIN, self.program, environment=environment)
+        return gm.run(self.command + COMMON + (" --force" if self.old else ""), self.ranks, WITHIN, self.program,
+                      environment=environment)
 
     def prepare(self):
         """An empty folder, or one with the old output, whose parts lie beside it; returns what the old output holds."""
@@ -86,7 +90,8 @@ class Case:
             os.mkdir("old")
             os.chdir("old")
             layout = LAYOUTS["parts"] if "parts" in self.command else ""
-            ran = gm.run(REPORT if self.name == "out.json" else f"gen stack out.h5 --frames 5 --height 4 --width 3{layout}{COMMON}")
+            ran = gm.run(REPORT if self.name == "out.json"
+                         else f"gen stack out.h5 --frames 5 --height 4 --width 3{layout}{COMMON}")
             assert ran.code == 0, ran
             os.chdir("..")
         shutil.copytree("old", "work")
@@ -105,7 +110,8 @@ class Case:
         for rank in range(self.ranks):
             counts = gm.struck("log", rank)[1]
             os.remove(f"log.{rank}")
-            found += [(kind, call, rank, action) for kind in KINDS for call in range(1, counts[kind] + 1) for action in ("kill", "signal=15")]
+            found += [(kind, call, rank, action) for kind in KINDS for call in range(1, counts[kind] + 1)
+                      for action in ("kill", "signal=15")]
         return found, faults
 
     def judge(self, ran, old, kind, call, rank, action):
@@ -146,13 +152,15 @@ class Case:
         return [f"{kind} {call} on rank {rank}, {action}: {fault}" for fault in faults]
 
 
-CASES = [Case(f"{name}, {layout}", command + more + (gm.all_work(ranks) if name == "matmul" else ""), ranks, old) for ranks in (1, 2) for name, command in OPERATIONS.items()
-         for layout, more in LAYOUTS.items() for old in (False, True) if not (name == "reduce" and layout == "chunks")]
+CASES = [Case(f"{name}, {layout}", command + more + (gm.all_work(ranks) if name == "matmul" else ""), ranks, old)
+         for ranks in (1, 2) for name, command in OPERATIONS.items() for layout,
+         more in LAYOUTS.items() for old in (False, True) if not (name == "reduce" and layout == "chunks")]
 # Ranks that cannot open each other's descriptors: temporary files have names.
-APART = gm.wrapper("run_apart", '[ $rank = 1 ] && exec unshare --pid --fork --kill-child --mount-proc "$program" "$@"\nexec "$program" "$@"')
+APART = gm.wrapper("run_apart", '[ $rank = 1 ] && exec unshare --pid --fork --kill-child --mount-proc "$program" '
+                                '"$@"\nexec "$program" "$@"')
 if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0:
-    CASES += [Case(f"matmul apart, {layout}", OPERATIONS["matmul"] + LAYOUTS[layout] + gm.all_work(2), 2, old, APART) for layout in ("single", "chunks")
-              for old in (False, True)]
+    CASES += [Case(f"matmul apart, {layout}", OPERATIONS["matmul"] + LAYOUTS[layout] + gm.all_work(2), 2, old, APART)
+              for layout in ("single", "chunks") for old in (False, True)]
 CASES += [Case("a report", REPORT, 1, old) for old in (False, True)]
 share = random.Random(5)
 if RUNS: # a few cases at a time where runs are few

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Products of whole numbers in random shapes, types, storage, selections, grids and limits: every element equal to NumPy's.
+"""Products of whole numbers in random shapes, types, storage, selections, grids and limits: every element equal to
+NumPy's.
 
 GPUMEM_TEST_SEED chooses others; a case is named with what makes it again."""
 import functools
@@ -22,7 +23,8 @@ def storage_of(rng, shape):
     """Options of h5py for a dataset of this shape."""
     if rng.random() < 0.4 or 0 in shape:
         return {}
-    options = dict(chunks=tuple(int(rng.integers(1, size + 1)) if size < 40 else int(rng.integers(size // 12, size)) for size in shape))
+    options = dict(chunks=tuple(int(rng.integers(1, size + 1)) if size < 40 else int(rng.integers(size // 12, size))
+                                for size in shape))
     if rng.random() < 0.5:
         options.update(compression="gzip", compression_opts=1)
     return dict(options, shuffle=bool(rng.random() < 0.4), fletcher32=bool(rng.random() < 0.2))
@@ -82,12 +84,15 @@ def one(number):
 
 def ways(rng, ranks, m, n):
     """Options that change how C is made, not what it is."""
-    grids = [(r, ranks // r // q, q) for r in range(1, ranks + 1) for q in range(1, ranks + 1) if ranks % r == 0 and ranks // r % q == 0]
+    grids = [(r, ranks // r // q, q) for r in range(1, ranks + 1) for q in range(1, ranks + 1)
+             if ranks % r == 0 and ranks // r % q == 0]
     arguments = ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.9 else []
     arguments += ["--piece", int(rng.integers(5000, 300000))] if rng.random() < 0.4 else []
     arguments += ["--depth", int(rng.integers(2, 7))] if rng.random() < 0.4 else []
-    arguments += ["--host-memory", "24M" if device == "cpu" else "64M"] if rng.random() < 0.4 and "--piece" not in arguments else []
-    arguments += ["--chunk", f"{rng.integers(1, m + 1)},{rng.integers(1, n + 1)}"] if rng.random() < 0.2 and m * n < 20000 else []
+    if rng.random() < 0.4 and "--piece" not in arguments:
+        arguments += ["--host-memory", "24M" if device == "cpu" else "64M"]
+    if rng.random() < 0.2 and m * n < 20000:
+        arguments += ["--chunk", f"{rng.integers(1, m + 1)},{rng.integers(1, n + 1)}"]
     arguments += ["--deflate", "1"] if rng.random() < 0.2 else []
     return arguments
 

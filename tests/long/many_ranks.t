@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""8, 16 and 64 ranks of one thread each: the same bits as by one rank, in products of several grids, stacks and part files; what is told of the ranks."""
+"""8, 16 and 64 ranks of one thread each: the same bits as by one rank, in products of several grids, stacks and part
+files; what is told of the ranks."""
 import glob
 import hashlib
 import json
@@ -71,16 +72,17 @@ same("transpose plain.h5 --axes 0,2", [(16, ""), (64, "")])
 ran = run(f"normalize plain.h5 -o parts.h5 --output-layout parts --force --no-sync -v --report report.json", MOST)
 with h5py.File("parts.h5", "r") as file:
     sources = {os.path.normpath(source.file_name) for source in file["d"].virtual_sources()} if ran.code == 0 else set()
-gm.ok(sources and sources == {os.path.normpath(name) for name in glob.glob("parts.h5.parts-*/part-*.h5")}, f"parts by {MOST} ranks: all of them are mapped",
-      ran, sorted(sources))
+gm.ok(sources and sources == {os.path.normpath(name) for name in glob.glob("parts.h5.parts-*/part-*.h5")},
+      f"parts by {MOST} ranks: all of them are mapped", ran, sorted(sources))
 table = re.findall(r"^gpumem-run: note: ((?:phase|start|open|read|write|work) .*)$", ran.err, re.M)
 gm.ok(len(table) == 6 and len({len(line) for line in table}) == 1, "-v: the table of phases has columns", *table)
 gm.ok(len(ran.err.splitlines()) < 25, "-v: no line for each rank", ran.err)
 with open("report.json") as file:
     report = json.load(file)
 ranks = report["per_rank"] if "per_rank" in report else report["ranks"]
-gm.ok(report["exit"] == 0 and [one["rank"] for one in ranks] == list(range(MOST)) and sum(one["bytes_written"] for one in ranks) == 130 * 60 * 82 * 4
-      and all(one["threads"] == 1 for one in ranks), f"the report has {MOST} ranks, which wrote all bytes", list(report), ranks[:2])
+gm.ok(report["exit"] == 0 and [one["rank"] for one in ranks] == list(range(MOST))
+      and sum(one["bytes_written"] for one in ranks) == 130 * 60 * 82 * 4 and all(one["threads"] == 1 for one in ranks),
+      f"the report has {MOST} ranks, which wrote all bytes", list(report), ranks[:2])
 
 ran = run("matmul f8.h5 -o plan.h5 --plan --grid 8x8x1", MOST)
 gm.ok(ran.code == 0 and len(re.findall(r"^rank", ran.out, re.M)) == MOST, "--plan: the share of each rank", ran)
@@ -89,15 +91,19 @@ ran = run("info", MOST)
 lines = ran.out.splitlines()
 head = next((at for at, line in enumerate(lines) if line.startswith("rank ")), 0)
 rows = lines[head + 1:head + 1 + MOST]
-starts = {(line.index("node") if "node" in line else line.index("any"), line.index("staged"), line.rindex(DEVICE)) for line in rows if "staged" in line}
-gm.ok(ran.code == 0 and [line.split()[0] for line in rows] == [str(rank) for rank in range(MOST)] and len(starts) == 1, "info: a table of all ranks", ran, starts)
-gm.ok(DEVICE != "cpu" or f", rank 0-{MOST - 1}" in ran.out, "the ranks that see the processor, by the first and the last", ran)
+starts = {(line.index("node") if "node" in line else line.index("any"), line.index("staged"), line.rindex(DEVICE))
+          for line in rows if "staged" in line}
+gm.ok(ran.code == 0 and [line.split()[0] for line in rows] == [str(rank) for rank in range(MOST)] and len(starts) == 1,
+      "info: a table of all ranks", ran, starts)
+gm.ok(DEVICE != "cpu" or f", rank 0-{MOST - 1}" in ran.out,
+      "the ranks that see the processor, by the first and the last", ran)
 used = set()
 for row in rows:
     for part in row.split()[3].split(","):
         ends = [int(end) for end in part.split("-")]
         used |= set(range(ends[0], ends[-1] + 1))
-gm.ok(used == os.sched_getaffinity(0) and all(row.split()[2].isdigit() and int(row.split()[2]) >= 1 for row in rows), "and the processors of each", used, *rows[:3])
+gm.ok(used == os.sched_getaffinity(0) and all(row.split()[2].isdigit() and int(row.split()[2]) >= 1 for row in rows),
+      "and the processors of each", used, *rows[:3])
 
 # --- Ends ---
 
@@ -105,14 +111,17 @@ ran = run(f"matmul f8.h5:/A f8.h5:/A -o no.h5 {NEW}", MOST)
 faults = gm.faults_of_refusal(ran, 3, "A", 90)
 gm.ok(not faults and not os.path.exists("no.h5"), f"refused by {MOST} ranks: one message", ran, *faults)
 waits = gm.wrapper("waits", 'touch started.$rank; exec "$program" "$@"')
-child = gm.start(gm.command_line(f"gen stack big.h5 --frames 4000 --height 1024 --width 1024 --type f32 --no-sync --force {ONE}", MOST, LIMIT, waits))
+words = f"gen stack big.h5 --frames 4000 --height 1024 --width 1024 --type f32 --no-sync --force {ONE}"
+child = gm.start(gm.command_line(words, MOST, LIMIT, waits))
 until = time.monotonic() + 90
-while time.monotonic() < until and not glob.glob(".big.h5*") + glob.glob("big.h5*") and len(glob.glob("started.*")) < MOST:
+while (time.monotonic() < until and not glob.glob(".big.h5*") + glob.glob("big.h5*")
+       and len(glob.glob("started.*")) < MOST):
     time.sleep(0.1)
 time.sleep(3)
 begun = time.monotonic()
 child.send_signal(signal.SIGUSR2)
 ran = gm.finish(child, LIMIT)
-gm.ok(ran.code == 75 and not os.path.exists("big.h5") and len(ran.errors) == 1, f"a signal to {MOST} ranks: exit 75, one message", ran)
+gm.ok(ran.code == 75 and not os.path.exists("big.h5") and len(ran.errors) == 1,
+      f"a signal to {MOST} ranks: exit 75, one message", ran)
 gm.note(f"after {time.monotonic() - begun:.1f} s")
 gm.done()

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""The program under valgrind: each operation once, a few ways of failing; each layout written; each layout read once by io_cat, and each that
-cannot be. No error of memory, no leak."""
+"""The program under valgrind: each operation once, a few ways of failing; each layout written; each layout read once by
+io_cat, and each that cannot be. No error of memory, no leak."""
 import functools
 import os
 import re
@@ -20,7 +20,8 @@ MARK = 99 # exit code of valgrind when it has something to say
 # Exit code, command.
 CASES = [
     (0, "matmul ab.h5 -o c.h5 --device cpu --threads 2"),
-    (0, "matmul single.h5 -o c.h5 --device cpu --precision exact --type f32 --chunk 20,20 --deflate 1 --transpose b --alpha 2 --report r.json"),
+    (0, "matmul single.h5 -o c.h5 --device cpu --precision exact --type f32 --chunk 20,20 --deflate 1 --transpose b "
+        "--alpha 2 --report r.json"),
     (0, "matmul packed.h5 -o c.h5 --device cpu --beta 2 --add packed.h5:/C --piece 5000 --depth 2 --host-memory 20M"),
     (0, "matmul ab.h5:/A ab.h5:/A -o c.h5 --device cpu --transpose b --plan"),
     (0, "gen matrices g.h5 --size 40 --chunk 10,10 --deflate 2 --big-endian --type u16"),
@@ -42,8 +43,9 @@ CASES = [
 ]
 
 # Outputs: the options, and the number of ranks.
-OUTPUTS = [("", 1), ("--no-sync --threads 3", 2), ("--output-layout parts", 1), ("--output-layout parts --threads 3", 2), ("--output-layout auto", 1),
-           ("--chunk 7,60", 1), ("--chunk 16,13 --deflate 4 --shuffle", 1), ("--chunk 16,13 --deflate 1 --threads 3", 2)]
+OUTPUTS = [("", 1), ("--no-sync --threads 3", 2), ("--output-layout parts", 1),
+           ("--output-layout parts --threads 3", 2), ("--output-layout auto", 1), ("--chunk 7,60", 1),
+           ("--chunk 16,13 --deflate 4 --shuffle", 1), ("--chunk 16,13 --deflate 1 --threads 3", 2)]
 
 
 def checked(command, ranks=1):
@@ -82,7 +84,8 @@ def written(options, ranks):
     want = make()
     for force in ("", " --force"):
         ran = checked(f"matmul ab.h5 -o c.h5 --device cpu {options}{force}" + gm.all_work(ranks), ranks)
-        gm.ok(is_clean(ran, 0) and np.array_equal(gm.read("c.h5"), want), f"matmul {options}{force}, {ranks} ranks", ran)
+        gm.ok(is_clean(ran, 0) and np.array_equal(gm.read("c.h5"), want), f"matmul {options}{force}, {ranks} ranks",
+              ran)
     ran = checked(f"gen matrices g.h5 --size 60 {options}", ranks)
     gm.ok(is_clean(ran, 0), f"gen {options}, {ranks} ranks", ran)
 
@@ -115,7 +118,8 @@ os.environ["HWLOC_COMPONENTS"] = "-x86" # it would say that it cannot work here
 CAT = os.path.join(os.path.dirname(gm.PROGRAM), "../tests/io/cat")
 if not os.path.exists(CAT):
     gm.skip_all(f"no {CAT}: make check builds it")
-CHECK = [VALGRIND, "--quiet", f"--error-exitcode={MARK}", "--leak-check=full", "--errors-for-leak-kinds=definite", f"--suppressions={gm.SOURCE}/tests/valgrind.supp"]
+CHECK = [VALGRIND, "--quiet", f"--error-exitcode={MARK}", "--leak-check=full", "--errors-for-leak-kinds=definite",
+         f"--suppressions={gm.SOURCE}/tests/valgrind.supp"]
 CHECKED = gm.wrapper("checked", f'exec {shlex.join(CHECK)} "$program" "$@"')
 jobs = [functools.partial(case, *it) for it in CASES] + [functools.partial(written, *it) for it in OUTPUTS]
 jobs += [functools.partial(read, file) for file in corpus.files(small=True, each=1)]

@@ -1,9 +1,10 @@
 #!/usr/bin/env -S python3 -B
-"""Damaged files: small files of every layout with some bytes of metadata changed. Each gives what h5py reads of it, or an error of the input
-(exit 3), within 10 s and 1 GiB: libhdf5 crashes, hangs and swells on some of them.
+"""Damaged files: small files of every layout with some bytes of metadata changed. Each gives what h5py reads of it, or
+an error of the input (exit 3), within 10 s and 1 GiB: libhdf5 crashes, hangs and swells on some of them.
 
-Most are read by tests/io/read_file, some by the program itself, on 1 and 2 ranks. h5py reads in processes of its own, which may die of it.
-GPUMEM_TEST_RUNS files (2000) are made from GPUMEM_TEST_SEED; GPUMEM_TEST_KEEP names a folder for those that fail."""
+Most are read by tests/io/read_file, some by the program itself, on 1 and 2 ranks. h5py reads in processes of its own,
+which may die of it. GPUMEM_TEST_RUNS files (2000) are made from GPUMEM_TEST_SEED; GPUMEM_TEST_KEEP names a folder for
+those that fail."""
 import ctypes
 import functools
 import glob
@@ -39,7 +40,8 @@ class Seed:
         free = np.ones(len(self.data), bool)
         for at, size in extents(path):
             free[at:at + size] = False
-        used = np.convolve(np.frombuffer(self.data, "u1") != 0, np.ones(9), "same") > 0 # most of a file's metadata is room
+        # most of a file's metadata is room
+        used = np.convolve(np.frombuffer(self.data, "u1") != 0, np.ones(9), "same") > 0
         self.places = np.flatnonzero(free & used)
 
 
@@ -70,7 +72,8 @@ def groups(x, rng):
             g.attrs["numbers"] = np.arange(i)
             f[f"link {i}"] = h5py.SoftLink(f"/group {i}/inner")
         f["type"] = np.dtype([("a", "i4"), ("b", "f8")])
-        f.create_dataset("d", data=x, chunks=corpus.chunk(x.shape, "many"), maxshape=(None,) * x.ndim, compression="gzip")
+        f.create_dataset("d", data=x, chunks=corpus.chunk(x.shape, "many"), maxshape=(None,) * x.ndim,
+                         compression="gzip")
         f["d"].attrs["vlen"] = "größe"
     return "d.h5:/d", x
 
@@ -121,7 +124,8 @@ def lookup3(data):
     if left == 0:
         return c
     a, b, c = ((v + w) & 0xffffffff for v, w in zip((a, b, c), struct.unpack("<3I", data[at:] + bytes(12 - left))))
-    for one, other, k in (("c", "b", 14), ("a", "c", 11), ("b", "a", 25), ("c", "b", 16), ("a", "c", 4), ("b", "a", 14), ("c", "b", 24)):
+    for one, other, k in (("c", "b", 14), ("a", "c", 11), ("b", "a", 25), ("c", "b", 16), ("a", "c", 4), ("b", "a", 14),
+                          ("c", "b", 24)):
         v = {"a": a, "b": b, "c": c}
         v[one] = ((v[one] ^ v[other]) - rotate(v[other], k)) & 0xffffffff
         a, b, c = v["a"], v["b"], v["c"]
@@ -145,7 +149,8 @@ def checked_blocks(data):
 
 def damage(rng, seed):
     data, places = bytearray(seed.data), seed.places
-    blocks = [(a, b) for a, b in checked_blocks(seed.data) if lookup3(seed.data[a:b]) == int.from_bytes(seed.data[b:b + 4], "little")]
+    blocks = [(a, b) for a, b in checked_blocks(seed.data)
+              if lookup3(seed.data[a:b]) == int.from_bytes(seed.data[b:b + 4], "little")]
     if blocks and rng.random() < 0.7: # where it is not found out at once
         a, b = blocks[rng.integers(len(blocks))]
         places = np.arange(a + 4, b)
@@ -162,7 +167,8 @@ def damage(rng, seed):
         elif how in (4, 5):
             width = int(rng.choice([2, 4, 8]))
             at -= at % width if rng.random() < 0.8 else 0
-            data[at:at + width] = (int(WORDS[rng.integers(len(WORDS))]) % 256**width).to_bytes(width, "little")[:len(data) - at]
+            word = int(WORDS[rng.integers(len(WORDS))]) % 256**width
+            data[at:at + width] = word.to_bytes(width, "little")[:len(data) - at]
         elif how == 6:
             word = int(places[rng.integers(len(places))]).to_bytes(8, "little")
             at -= at % 8
@@ -207,7 +213,8 @@ class Reader:
     def read(self, *what):
         if not self.process:
             self.connection, other = multiprocessing.Pipe()
-            self.process = multiprocessing.get_context("fork").Process(target=read_by_h5py, args=(other, self.turn), daemon=True)
+            process = multiprocessing.get_context("fork").Process
+            self.process = process(target=read_by_h5py, args=(other, self.turn), daemon=True)
             self.process.start()
             other.close()
         try:
@@ -256,17 +263,19 @@ def write(seed, path, data):
 
 def batch(number, runs, all_seeds):
     """Files of one seed after the other, `runs` in all."""
-    rng, h5, faults, answers, peak, turn, shown = np.random.default_rng([SEED, number]), (Reader(1), Reader(2)), [], {}, 0, 0, 0
+    rng, h5 = np.random.default_rng([SEED, number]), (Reader(1), Reader(2))
+    faults, answers, peak, turn, shown = [], {}, 0, 0, 0
     while turn < runs:
         seed = all_seeds[int(rng.integers(len(all_seeds)))]
         paths = ["d.h5"] if seed.others else [f"m{i}.h5" for i in range(min(25, runs - turn))] # others name it
         for path in paths:
             write(seed, path, damage(rng, seed))
-        done = subprocess.run([READ_FILE], input="".join(f"{path}:{seed.dataset}\n" for path in paths), capture_output=True, text=True,
-                              errors="replace")
+        done = subprocess.run([READ_FILE], input="".join(f"{path}:{seed.dataset}\n" for path in paths),
+                              capture_output=True, text=True, errors="replace")
         lines = done.stdout.splitlines()
         if done.returncode or len(lines) != len(paths) + 1:
-            faults.append(f"{seed.title}: read_file ended with {done.returncode} at file {len(lines)}: {done.stderr[:300]}")
+            faults.append(f"{seed.title}: read_file ended with {done.returncode} at file {len(lines)}: "
+                          f"{done.stderr[:300]}")
             keep(number, turn, paths[min(len(lines), len(paths) - 1)])
             lines = lines[:len(paths)] + ["peak 0"]
         peak = max(peak, int(lines.pop().split()[1]))
@@ -299,11 +308,13 @@ def by_program(number, all_seeds):
     seed = all_seeds[int(rng.integers(len(all_seeds)))]
     path = "d.h5"
     write(seed, path, damage(rng, seed))
-    said = subprocess.run([READ_FILE], input=f"{path}:{seed.dataset}\n", capture_output=True, text=True, errors="replace").stdout.split(" ")
+    said = subprocess.run([READ_FILE], input=f"{path}:{seed.dataset}\n", capture_output=True, text=True,
+                          errors="replace").stdout.split(" ")
     for ranks in (1, 2):
         ran = gm.run(["reduce", f"{path}:{seed.dataset}", "--axis", "all", "-q", "--device", "cpu"], ranks, 60)
         if said[0] == "error":
-            faults += [] if ran.code == 5 and "expected at least" in ran.err else gm.faults_of_refusal(ran, 3, ".", 3 * LIMIT)
+            if ran.code != 5 or "expected at least" not in ran.err:
+                faults += gm.faults_of_refusal(ran, 3, ".", 3 * LIMIT)
         elif said[0] == "ok" and ran.code != 0 and "nan" not in ran.out: # some operations refuse what is no matrix
             faults += [] if ran.code == 3 else [str(ran)]
     gm.ok(not faults, f"{seed.title}, damaged, on 1 and 2 ranks: {said[0]}", *faults)

@@ -8,7 +8,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import gm
 
 FOLDER = os.path.join(gm.SOURCE, "docs")
-predicted = subprocess.run([sys.executable, "-B", os.path.join(FOLDER, "scaling/predict")], env={**os.environ, "GPUMEM_RUN": gm.PROGRAM}, capture_output=True, text=True)
+predicted = subprocess.run([sys.executable, "-B", os.path.join(FOLDER, "scaling/predict")],
+                           env={**os.environ, "GPUMEM_RUN": gm.PROGRAM}, capture_output=True, text=True)
 gm.ok(predicted.returncode == 0, "the machines are planned for", predicted.stderr)
 with open(os.path.join(FOLDER, "scaling.md"), encoding="utf-8") as file:
     lines = set(file.read().splitlines())

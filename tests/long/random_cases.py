@@ -1,5 +1,5 @@
-"""Random jobs of each operation for random_jobs.t: a command line, and the faults of what it gave, by NumPy and the arithmetic that docs/accuracy.md
-describes."""
+"""Random jobs of each operation for random_jobs.t: a command line, and the faults of what it gave, by NumPy and the
+arithmetic that docs/accuracy.md describes."""
 import json
 import math
 
@@ -11,7 +11,8 @@ from random_data import any_bits, chunk_of, extent, name_of, native, numbers, pi
 
 
 class Case:
-    """command: words, without those of options that may be added. faults(run): what is wrong with a run that succeeded. code: its exit code."""
+    """command: words, without those of options that may be added. faults(run): what is wrong with a run that succeeded.
+    code: its exit code."""
 
     def __init__(self, command, faults, code=0):
         self.command, self.faults, self.code = [str(word) for word in command], faults, code
@@ -46,7 +47,8 @@ def differences(got, want, equal):
     if got.dtype != want.dtype or got.shape != want.shape:
         return [f"{got.dtype} {got.shape}, expected {want.dtype} {want.shape}"]
     places = np.argwhere(~np.atleast_1d(equal))[:3]
-    return [f"at {tuple(map(int, at))}: {np.atleast_1d(got)[tuple(at)]!r}, expected {np.atleast_1d(want)[tuple(at)]!r}" for at in places]
+    return [f"at {tuple(map(int, at))}: {np.atleast_1d(got)[tuple(at)]!r}, expected {np.atleast_1d(want)[tuple(at)]!r}"
+            for at in places]
 
 
 def same(got, want):
@@ -63,7 +65,8 @@ def same_bits(got, want, kind=None):
     if got.dtype != want.dtype or got.shape != want.shape:
         return differences(got, want, True)
     bits = f"u{got.dtype.itemsize}"
-    return differences(got, want, np.ascontiguousarray(got).view(bits).reshape(got.shape) == np.ascontiguousarray(want).view(bits).reshape(want.shape))
+    one, two = (np.ascontiguousarray(array).view(bits).reshape(array.shape) for array in (got, want))
+    return differences(got, want, one == two)
 
 
 # --- matmul ---
@@ -94,7 +97,8 @@ def operand(rng, dims, kind, exact, finite):
     if exact:
         low = 0 if kind[0] == "u" else -4
         return cast(rng.integers(low, 5, dims), kind)
-    return np.clip(numbers(rng, dims, kind, finite), -1e4, 1e4) if finite and kind == "f2" else numbers(rng, dims, kind, finite)
+    return np.clip(numbers(rng, dims, kind, finite), -1e4,
+                   1e4) if finite and kind == "f2" else numbers(rng, dims, kind, finite)
 
 
 def matmul(rng):
@@ -115,7 +119,8 @@ def matmul(rng):
     precision = "fp64" if any(kind == "f8" or kind[0] != "f" for kind in kinds) else "fp32"
     if rng.random() < 0.4:
         narrow = all(kind in ("u1", "i1", "u2", "i2", "f2", "f4", BF16) for kind in kinds)
-        precision = pick(rng, "fp64", "fp32", "tf32", "fp16", "bf16", *["exact"] * narrow, *["int8"] * 3 * all(kind in ("u1", "i1") for kind in kinds))
+        precision = pick(rng, "fp64", "fp32", "tf32", "fp16", "bf16", *["exact"] * narrow,
+                         *["int8"] * 3 * all(kind in ("u1", "i1") for kind in kinds))
         words += ["--precision", precision]
     out = {"fp64": "f8", "int8": "i4"}.get(precision, "f4")
     if rng.random() < 0.3:
@@ -152,10 +157,12 @@ def matmul(rng):
                 return same(got, cast(want, out))
             error = abs(alpha) * bound_of(precision, *wide) if alpha else np.zeros_like(want)
             error = error + 2.0**-52 * (abs(x) + abs(want))
-            near = abs(got.astype("f8") - want) <= error + {"f2": 2.0**-11, BF16: 2.0**-8, "f4": 2.0**-24, "f8": 0}[out] * (abs(want) + error) + \
-                {"f2": 2.0**-25, BF16: 2.0**-134, "f4": 2.0**-150, "f8": 0}[out]
+            relative = {"f2": 2.0**-11, BF16: 2.0**-8, "f4": 2.0**-24, "f8": 0}[out] * (abs(want) + error)
+            smallest = {"f2": 2.0**-25, BF16: 2.0**-134, "f4": 2.0**-150, "f8": 0}[out]
+            near = abs(got.astype("f8") - want) <= error + relative + smallest
             alike = (got != got) & (want != want) | (got == cast(want, out)) | near
-            large = ~(abs(want) + error < float(largest(out))) | ~np.isfinite(error) # near the overflow, or of inputs that are not finite
+            # near the overflow, or of inputs that are not finite
+            large = ~(abs(want) + error < float(largest(out))) | ~np.isfinite(error)
             large &= np.isfinite(want) | (~np.isfinite(error) & np.isfinite(product_of(abs(wide[0]), abs(wide[1]))))
             return differences(got, cast(want, out), alike | large)
     return Case(["matmul", *words], faults, code)
@@ -180,7 +187,8 @@ def reduce(rng):
     if n == 0 and kind[0] != "f" and axis != "all":
         statistics = [s for s in statistics if s not in ("min", "max")] or ["count", "sum"]
     propagate = rng.random() < 0.3
-    words = [name] + (["--stat", ",".join(statistics)] if statistics else []) + (["--nan", "propagate"] if propagate else [])
+    words = [name] + (["--stat", ",".join(statistics)]
+                      if statistics else []) + (["--nan", "propagate"] if propagate else [])
     names = statistics or plain.NAMES[:10]
     if axis == "all":
         def faults(ran):
@@ -227,7 +235,8 @@ def range_words(rng, out, target):
         high = high if high > low else low + 1
     else:
         limits = np.iinfo(out)
-        low, high = sorted(int(v) for v in rng.integers(max(limits.min, -1000), min(limits.max, 1000), 2, endpoint=True))
+        ends = rng.integers(max(limits.min, -1000), min(limits.max, 1000), 2, endpoint=True)
+        low, high = sorted(int(v) for v in ends)
         low, high = (low, high) if high > low else (low, low + 1) if low < limits.max else (low - 1, low)
     return [f"--range={low},{high}"], (low, high)
 
@@ -240,7 +249,8 @@ def normalize(rng):
     dims = shape(rng, pick(rng, 300, 3000, 20000))
     data = numbers(rng, dims, kind)
     if method in ("minmax", "percentile") and kind in ("f4", "f8", BF16) and rng.random() < 0.15: # spans that overflow
-        data = cast(np.where(rng.random(dims) < 0.2, rng.choice(np.array([-1, -0.6, 0.3, 1]) * largest(kind), dims), data), kind)
+        data = cast(np.where(rng.random(dims) < 0.2, rng.choice(np.array([-1, -0.6, 0.3, 1]) * largest(kind), dims),
+                             data), kind)
     name, x = put(rng, data, "x", True, kind)
     x = native(x)
     per = pick(rng, "stack", "frame", *["pixel"] * (method != "percentile")) if method != "scale" else "stack"
@@ -255,7 +265,8 @@ def normalize(rng):
     words += given + (["--round", rounding] if rounding != "nearest-even" else [])
     more = {}
     if method == "scale":
-        more = {"sub": round(float(rng.standard_normal() * 30), 3), "factor": round(float(rng.standard_normal() * 5), 3)}
+        more = {"sub": round(float(rng.standard_normal() * 30), 3),
+                "factor": round(float(rng.standard_normal() * 5), 3)}
         words += [f"--{key}={value}" for key, value in more.items()]
     if method == "percentile":
         low, high = sorted(round(float(v), 1) for v in rng.random(2) * 100)
@@ -322,7 +333,8 @@ def flatfield(rng):
     for field in ("flat", "dark")[:pick(rng, 1, 2)]:
         count = pick(rng, None, 1, 2, 5, 70)
         if x.ndim == 2:
-            count = 3 if count in (None, x.shape[0]) and x.shape[0] != 3 else count or 2 # a flat of the stack's shape makes it one frame
+            # a flat of the stack's shape makes it one frame
+            count = 3 if count in (None, x.shape[0]) and x.shape[0] != 3 else count or 2
         frames = x.shape[1:] if count is None else (count, *x.shape[1:])
         source = pick(rng, "u1", "u2", "i4", "f4", BF16) # whole numbers: their means are exact sums, rounded once
         data = cast(rng.integers(0, 200 if field == "flat" else 20, frames), source)
@@ -347,9 +359,11 @@ def flatfield(rng):
             return same(got, want) + counted(counts)
         if got.dtype != want.dtype or got.shape != want.shape:
             return differences(got, want, True)
-        bound = {"f8": 1e-14, "f4": 1e-6}.get(out, 1.0) # two units in the last place of the logarithm may round the other way
+        # two units in the last place of the logarithm may round the other way
+        bound = {"f8": 1e-14, "f4": 1e-6}.get(out, 1.0)
         with np.errstate(all="ignore"):
-            near = abs(got.astype("f8") - want.astype("f8")) <= bound * np.maximum(1, abs(want.astype("f8"))) * 2.0**-2 + (not oracle.is_float(out))
+            limit = bound * np.maximum(1, abs(want.astype("f8"))) * 2.0**-2 + (not oracle.is_float(out))
+            near = abs(got.astype("f8") - want.astype("f8")) <= limit
         return differences(got, want, near | (got == want) | ((got != got) & (want != want)))
     return Case(["normalize", *words], faults)
 
@@ -390,17 +404,21 @@ def gather(rng):
         given, numbers_ = put(rng, rng.integers(0, max(x.shape[i], 1), positions).astype(type_), "ij"[i])
         indices.append(native(numbers_))
         words += ["--index2" if i else "--index", given]
-    good = all(((index >= 0) & (index < extent_)).all() for index, extent_ in zip(indices, x.shape)) # fill values may not be
+    # fill values may not be
+    good = all(((index >= 0) & (index < extent_)).all() for index, extent_ in zip(indices, x.shape))
     want = x[tuple(index.astype("i8") for index in indices)] if good else np.empty(positions + x.shape[1 + two:])
     words += output(rng, want.shape)
     dataset = dataset_of(name)
-    return Case(words, lambda ran: same_bits(native(written(dataset, kind)), native(want), kind) if good else [], 0 if good else 3)
+    return Case(words, lambda ran: same_bits(native(written(dataset, kind)), native(want), kind) if good else [],
+                0 if good else 3)
 
 
 def gen(rng):
-    """Made once more by one rank with the options of choice: the same bits, which do not depend on the options of this job."""
+    """Made once more by one rank with the options of choice: the same bits, which do not depend on the options of this
+    job."""
     kind = pick(rng, "stack", "matrices")
-    words = ["gen", kind, "out.h5", "--seed", int(rng.integers(100)), "--distribution", pick(rng, "uniform", "normal", "integers")]
+    words = ["gen", kind, "out.h5", "--seed", int(rng.integers(100)), "--distribution",
+             pick(rng, "uniform", "normal", "integers")]
     names = ("rows", "inner", "columns") if kind == "matrices" else ("frames", "height", "width")
     sizes = [extent(rng, 40) if rng.random() > 0.03 else 0 for _ in names]
     for name, size in zip(names, sizes):
@@ -421,7 +439,8 @@ def gen(rng):
         wrong = []
         for name, dims in shapes.items():
             got = written(name, type_)
-            wrong += [] if got.shape == dims and native(got).dtype == array_type(type_) else [f"{name} is {got.dtype} {got.shape}"]
+            if got.shape != dims or native(got).dtype != array_type(type_):
+                wrong += [f"{name} is {got.dtype} {got.shape}"]
             wrong += same_bits(got, read("again.h5", name))
             if got.size > 50 and words[6] != "integers" and len(np.unique(native(got))) < 3:
                 wrong.append(f"{name} is not random")
@@ -456,6 +475,7 @@ def compare(rng):
     def faults(ran):
         said = dict(line.split(" ", 1) for line in ran.out.splitlines())
         names = ["elements", "differing", "max_relative_error", "mean_relative_error", "max_absolute_error"]
-        return [f"{name} is {said.get(name)}, expected {value}" for name, value in zip(names, want)
-                if name not in said or not (float(said[name]) == float(value) or abs(float(said[name]) - value) <= 1e-13 * abs(value))]
+        return [f"{name} is {said.get(name)}, expected {value}" for name,
+                value in zip(names, want) if name not in said
+                or not (float(said[name]) == float(value) or abs(float(said[name]) - value) <= 1e-13 * abs(value))]
     return Case(["compare", first, second], faults, int(want[1] > 0))

@@ -1,4 +1,5 @@
-"""Random inputs for random_jobs.t: elements of every kind, selections, files of every layout. All from the generator that is given."""
+"""Random inputs for random_jobs.t: elements of every kind, selections, files of every layout. All from the generator
+that is given."""
 import os
 
 import corpus
@@ -70,7 +71,8 @@ def any_bits(rng, shape, kind):
 
 def extent(rng, most):
     """Often small, at times none or all."""
-    return pick(rng, 1, 2, int(rng.integers(1, 8)), int(rng.integers(1, most + 1)), int(rng.integers(1, most + 1)), most)
+    return pick(rng, 1, 2, int(rng.integers(1, 8)), int(rng.integers(1, most + 1)), int(rng.integers(1, most + 1)),
+                most)
 
 
 def shape(rng, most, ranks=(0, 1, 1, 2, 2, 3, 3, 3, 4, 5)):
@@ -100,7 +102,8 @@ def embed(rng, x):
         step, before, after = pick(rng, 1, 1, 2, 3), pick(rng, 0, 0, 1, 5), pick(rng, 0, 0, 2)
         end = before + (n - 1) * step + 1 if n else before
         full.append(max(end + after, 1) if n == 0 else end + after)
-        items.append(f"{before}:{end}" + (f":{step}" if step > 1 else "") if (before, after, step) != (0, 0, 1) or n == 0 else ":")
+        items.append(f"{before}:{end}" + (f":{step}" if step > 1 else "") if (before, after, step) != (0, 0, 1)
+                     or n == 0 else ":")
         values.append(slice(before, end, step))
     while items and items[-1] == ":":
         items.pop()
@@ -127,8 +130,9 @@ def filters(rng):
 
 
 def chunks(x, rng, extendible=False, **storage):
-    return corpus.plain(x, rng, userblock=pick(rng, 0, 0, 512), libver=pick(rng, None, "latest"), chunks=chunk_of(rng, x),
-                        maxshape=(None,) * x.ndim if extendible else None, **(storage or filters(rng)))
+    return corpus.plain(x, rng, userblock=pick(rng, 0, 0, 512), libver=pick(rng, None, "latest"),
+                        chunks=chunk_of(rng, x), maxshape=(None,) * x.ndim if extendible else None,
+                        **(storage or filters(rng)))
 
 
 def contiguous(x, rng):
@@ -157,7 +161,8 @@ def in_wider(x, rng):
 def in_bits(x, rng):
     """Integers in so few bits that no smaller element type holds them, at any place in their bytes."""
     bits = 8 * x.dtype.itemsize
-    needed = max(int(v).bit_length() if v >= 0 else (~int(v)).bit_length() for v in (x.min(), x.max())) + (x.dtype.kind == "i")
+    needed = max(int(v).bit_length() if v >= 0 else (~int(v)).bit_length()
+                 for v in (x.min(), x.max())) + (x.dtype.kind == "i")
     made = h5py.h5t.py_create(x.dtype).copy()
     made.set_precision(int(rng.integers(max(needed, bits // 2 + (bits > 8)), bits + 1)))
     made.set_offset(int(rng.integers(bits - made.get_precision() + 1)))
@@ -177,7 +182,8 @@ def foreign_filters(x, rng):
 
 
 def is_read(name, held, is_bf16):
-    """Does libhdf5 read that? Otherwise the file is not what its maker meant. It converts bfloat16, and keeps all but which NaN it was."""
+    """Does libhdf5 read that? Otherwise the file is not what its maker meant. It converts bfloat16, and keeps all but
+    which NaN it was."""
     path, dataset = name.split(":", 1)
     read = np.empty(held.shape, held.dtype)
     try:
@@ -207,17 +213,20 @@ def stored(rng, x, folder, external=False, is_bf16=False):
     if x.ndim and x.size:
         ways += [chunks, chunks, chunks, lambda y, r: chunks(y, r, True), corpus.linked]
     if x.size > 11 and x.ndim:
-        ways += [corpus.early, corpus.holes, corpus.resized, *[corpus.masked] * (not is_bf16), lambda y, r: corpus.holes(y, r, **corpus.EVERYTHING)]
+        ways += [corpus.early, corpus.holes, corpus.resized, *[corpus.masked] * (not is_bf16), lambda y,
+                 r: corpus.holes(y, r, **corpus.EVERYTHING)]
         if x.dtype.kind in "iu":
             ways += [in_wider, in_bits, lambda y, r: chunks(y, r, scaleoffset=0)]
         elif not is_bf16 and x.dtype.itemsize > 2: # float16 in 4 bytes is read as float32
             ways += [in_wider]
         if max(x.shape) >= 4:
-            ways += [corpus.virtual, lambda y, r: corpus.virtual(y, r, pick(r, "interleaved", "gaps")), corpus.virtual_twice]
+            ways += [corpus.virtual, lambda y, r: corpus.virtual(y, r, pick(r, "interleaved", "gaps")),
+                     corpus.virtual_twice]
         if x.shape[0] >= 3:
             ways += [corpus.virtual_rows, lambda y, r: corpus.virtual_rows(y, r, 7, True)]
     way = pick(rng, *ways)
-    if external and not is_bf16 and x.size > 11 and rng.random() < 0.08: # its files are looked for in the working folder
+    # its files are looked for in the working folder
+    if external and not is_bf16 and x.size > 11 and rng.random() < 0.08:
         return made(lambda y, r: corpus.external(y, r, pick(r, 1, 3)), x, rng)
     os.mkdir(folder)
     os.chdir(folder)
@@ -229,7 +238,8 @@ def stored(rng, x, folder, external=False, is_bf16=False):
 
 
 def put(rng, x, folder, external=False, kind=None):
-    """An input: how the command line names it, and its elements, which the layout may have changed (fill values). kind: that of x, if it is BF16."""
+    """An input: how the command line names it, and its elements, which the layout may have changed (fill values). kind:
+    that of x, if it is BF16."""
     x = np.asarray(x).astype(with_order(rng, x.dtype))
     full, text, values = embed(rng, x) if rng.random() < 0.5 else (x, "", ())
     name, held = stored(rng, full, folder, external, kind == BF16)

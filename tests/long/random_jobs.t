@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Random jobs against NumPy: operations, types, shapes, layouts of files, selections, options, ranks. A job that is refused for lack of memory names a
-size: with that it runs, and with one byte less it does not.
+"""Random jobs against NumPy: operations, types, shapes, layouts of files, selections, options, ranks. A job that is
+refused for lack of memory names a size: with that it runs, and with one byte less it does not.
 
     GPUMEM_TEST_RUNS=10000   number of jobs
     GPUMEM_TEST_SEED=2       other jobs
@@ -24,14 +24,17 @@ from random_data import pick
 SEED, RUNS, ONE = (os.environ.get(f"GPUMEM_TEST_{name}") for name in ("SEED", "RUNS", "JOB"))
 SEED, RUNS = int(SEED or 1), int(RUNS or 300)
 BATCH = 25
-OPERATIONS = [(cases.matmul, 26), (product, 20), (cases.reduce, 24), (cases.normalize, 30), (cases.flip, 9), (cases.transpose, 9), (cases.gather, 9),
-              (cases.gen, 4), (cases.compare, 7)]
-REFUSAL = re.compile(r"(?:is|are) too little for (\w+)(?: with --depth \d+)?, expected at least (\d+) bytes \([^)]*\)(?: and (\d+) bytes)?")
+OPERATIONS = [(cases.matmul, 26), (product, 20), (cases.reduce, 24), (cases.normalize, 30), (cases.flip, 9),
+              (cases.transpose, 9), (cases.gather, 9), (cases.gen, 4), (cases.compare, 7)]
+REFUSAL = re.compile(r"(?:is|are) too little for (\w+)(?: with --depth \d+)?, expected at least (\d+) bytes "
+                     r"\([^)]*\)(?: and (\d+) bytes)?")
 
 
 def least_piece():
-    """Of the files that there are, so that no job has more than some thousand pieces, each of which waits for a thread."""
-    return max(1, sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(".") for name in names) // 4000)
+    """Of the files that there are, so that no job has more than some thousand pieces, each of which waits for a
+    thread."""
+    return max(1, sum(os.path.getsize(os.path.join(root, name)) for root, _,
+                      names in os.walk(".") for name in names) // 4000)
 
 
 def case(rng):
@@ -60,8 +63,9 @@ def grid(rng, ranks):
 def faults_of_peak(caps):
     with open("r.json") as file:
         report = json.load(file)
-    return [f"{name}: {report[key]} bytes were in use" for name, key in (("--host-memory", "peak_host_bytes"), ("--device-memory", "peak_device_bytes"))
-            if name in caps and report[key] > caps[name]]
+    return [f"{name}: {report[key]} bytes were in use" for name,
+            key in (("--host-memory", "peak_host_bytes"), ("--device-memory", "peak_device_bytes")) if name in caps
+            and report[key] > caps[name]]
 
 
 def named(ran, caps):
@@ -82,12 +86,14 @@ class Job:
         self.ranks = pick(self.rng, *[1] * 17, 2, 3, 4)
         self.case = case(self.rng)
         self.words, self.caps = options(self.rng)
-        if self.ranks > 1 and self.case.command[0] == "matmul" and "--batch" not in self.case.command and self.rng.random() < 0.9:
+        product = self.case.command[0] == "matmul" and "--batch" not in self.case.command
+        if self.ranks > 1 and product and self.rng.random() < 0.9:
             self.words += grid(self.rng, self.ranks)
         self.runs = []
 
     def start(self, caps):
-        self.runs.append(gm.run([*self.case.command, *self.words, "--report", "r.json", *(word for cap in caps.items() for word in map(str, cap))], self.ranks))
+        self.runs.append(gm.run([*self.case.command, *self.words, "--report", "r.json",
+                                 *(word for cap in caps.items() for word in map(str, cap))], self.ranks))
         return self.runs[-1]
 
     def judge(self, ran, caps):

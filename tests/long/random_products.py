@@ -1,4 +1,5 @@
-"""Random products for random_jobs.t, as the cases of random_cases.py: of vectors, of stacks, of flattened data, in the order of columns."""
+"""Random products for random_jobs.t, as the cases of random_cases.py: of vectors, of stacks, of flattened data, in the
+order of columns."""
 from bfloat import BF16, array_type, cast, largest
 from gm import np, shortened
 from random_cases import Case, bound_of, differences, operand, output, product_of, same, written
@@ -23,7 +24,8 @@ def matrices(x, role, how, turned):
 
 def near(got, want, out, error):
     """Equal, or within the error and the rounding to the type of C; anything goes near its overflow."""
-    unit, tiny = {"f2": (2.0**-11, 2.0**-25), BF16: (2.0**-8, 2.0**-134), "f4": (2.0**-24, 2.0**-150), "f8": (0, 0)}[out]
+    unit = {"f2": 2.0**-11, BF16: 2.0**-8, "f4": 2.0**-24, "f8": 0}[out]
+    tiny = {"f2": 2.0**-25, BF16: 2.0**-134, "f4": 2.0**-150, "f8": 0}[out]
     alike = (got == cast(want, out)) | (abs(got.astype("f8") - want) <= error + unit * (abs(want) + error) + tiny)
     return alike | ~(abs(want) + error < float(largest(out)))
 
@@ -47,7 +49,8 @@ def product(rng):
     many = pick(rng, 0, 1, 2, 3, 7, 40, 300) if how == "batch" else None
     alone = pick(rng, "", "", "a", "b") # has the same matrix for all frames
     vector = pick(rng, "a", "b", "ab") if how == "vectors" else ""
-    m, k, n = (0 if how != "flatten" and rng.random() < 0.03 else extent(rng, 9 if (many or 0) > 7 else 60) for _ in "mkn")
+    m, k, n = (0 if how != "flatten" and rng.random() < 0.03 else extent(rng, 9 if (many or 0) > 7 else 60)
+               for _ in "mkn")
     m, n = 1 if "a" in vector else m, 1 if "b" in vector else n
     transpose, exact = pick(rng, "", "", "a", "b", "ab"), rng.random() < 0.7
     kinds = [pick(rng, *"u1 i1 u2 i4 f2 f4 f4 f8 f8".split(), BF16, *["u8", "i8"] * exact) for _ in "ab"]
@@ -67,7 +70,8 @@ def product(rng):
     words += more
     alpha, beta, c0 = pick(rng, 1, 1, 1, -1, 2.5, 0), 0, 0
     words += [f"--alpha={alpha}"] if alpha != 1 else []
-    shape = tuple(size for size, role in (((n, "b"), (m, "a")) if column else ((m, "a"), (n, "b"))) if role not in vector)
+    shape = tuple(size for size, role in (((n, "b"), (m, "a")) if column else ((m, "a"), (n, "b")))
+                  if role not in vector)
     shape = (many, *shape) if how == "batch" else shape
     if rng.random() < 0.3:
         kind = pick(rng, "u1", "i4", "f2", "f4", "f8", BF16)
@@ -93,6 +97,7 @@ def product(rng):
             return same(got, np.clip(np.rint(want), -2.0**31, 2.0**31 - 1).astype(out))
         if exact:
             return same(got, cast(want, out))
-        error = abs(alpha) * in_file([bound_of(precision, *pair) for pair in pairs]) + 2.0**-52 * (abs(alpha * sums) + abs(want))
+        error = abs(alpha) * in_file([bound_of(precision, *pair) for pair in pairs])
+        error = error + 2.0**-52 * (abs(alpha * sums) + abs(want))
         return differences(got, cast(want, out), near(got, want, out, error))
     return Case(["matmul", *words], faults)

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Statistics have the same bits for any number of ranks and threads, any pieces, any limit on memory, any storage and any kind of device."""
+"""Statistics have the same bits for any number of ranks and threads, any pieces, any limit on memory, any storage and
+any kind of device."""
 import functools
 import hashlib
 import os
@@ -12,8 +13,10 @@ from gm import h5py, np
 rng = np.random.default_rng(5)
 ALL = "count,nan,min,max,sum,sumsq,mean,var,std,norm,argmin,argmax"
 WAYS = [(ranks, options) for ranks in (1, 2, 3, 4, 5, 8)
-        for options in ("--threads 1", "--piece 300K --threads 2", "--piece 10000 --depth 2 --threads 3", "--host-memory 16M --device-memory 8M")]
-STORAGE = {"contiguous": {}, "frames": {"chunks": (1, 150, 211), "compression": "gzip"}, "tiles": {"chunks": (5, 64, 50), "shuffle": True, "compression": "gzip"}}
+        for options in ("--threads 1", "--piece 300K --threads 2", "--piece 10000 --depth 2 --threads 3",
+                        "--host-memory 16M --device-memory 8M")]
+STORAGE = {"contiguous": {}, "frames": {"chunks": (1, 150, 211), "compression": "gzip"},
+           "tiles": {"chunks": (5, 64, 50), "shuffle": True, "compression": "gzip"}}
 
 
 def data(shape, dtype):
@@ -46,11 +49,13 @@ def same_bits(axis, dtype, selection):
         for kind in kinds:
             name = list(STORAGE)[i % 3]
             bits, ran = digest(f"'x.h5:/{name}{selection}'", f"--device {kind} {options}", axis, ranks)
-            gm.ok(bits == first, f"{kind}: {dtype}{selection} in {name}, --axis {axis}: same bits, {ranks} ranks {options}", ran)
+            gm.ok(bits == first,
+                  f"{kind}: {dtype}{selection} in {name}, --axis {axis}: same bits, {ranks} ranks {options}", ran)
 
 
 kinds = list(gm.devices())
-gm.together([functools.partial(same_bits, axis, dtype, selection) for axis, dtype, selection in
-             (("all", "f4", ""), ("all", "f8", "[3:,::2,5:200]"), ("frame", "f8", ""), ("pixel", "f4", ""), ("pixel", "f4", "[::2,:,1:]"), (1, "u2", ""),
-              (1, "f8", ""), ("vector", "f2", ""), ("vector", "f8", "[:,:,::5]"), ("all", "i8", ""))])
+gm.together([functools.partial(same_bits, axis, dtype, selection) for axis, dtype,
+             selection in (("all", "f4", ""), ("all", "f8", "[3:,::2,5:200]"), ("frame", "f8", ""), ("pixel", "f4", ""),
+                           ("pixel", "f4", "[::2,:,1:]"), (1, "u2", ""), (1, "f8", ""), ("vector", "f2", ""),
+                           ("vector", "f8", "[:,:,::5]"), ("all", "i8", ""))])
 gm.done()

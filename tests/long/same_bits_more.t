@@ -9,17 +9,20 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import gm
 from gm import np
 
-SHAPES = [(1, 1, 50000), (1, 3000, 900), (2500, 1, 900), (129, 127, 2049), (1025, 1023, 300), (640, 1500, 1), (64, 64, 64), (300, 200, 20000)]
+SHAPES = [(1, 1, 50000), (1, 3000, 900), (2500, 1, 900), (129, 127, 2049), (1025, 1023, 300), (640, 1500, 1),
+          (64, 64, 64), (300, 200, 20000)]
 WAYS = 10 # of each shape and precision
 
 
 def way(rng):
     ranks = int(rng.choice([1, 2, 3, 4, 5, 8]))
-    grids = [(r, ranks // r // q, q) for r in range(1, ranks + 1) for q in range(1, ranks + 1) if ranks % r == 0 and ranks // r % q == 0]
+    grids = [(r, ranks // r // q, q) for r in range(1, ranks + 1) for q in range(1, ranks + 1) if ranks % r == 0
+             and ranks // r % q == 0]
     options = ["--threads", rng.integers(1, 4)]
     options += ["--grid", "x".join(map(str, grids[rng.integers(len(grids))]))] if rng.random() < 0.9 else []
     options += ["--piece", rng.integers(5000, 500000), "--depth", rng.integers(2, 6)] if rng.random() < 0.4 else []
-    options += ["--device-memory", f"{rng.integers(12, 40)}M", "--host-memory", f"{rng.integers(24, 60) + 32 * (device != 'cpu')}M"] if rng.random() < 0.5 else []
+    options += ["--device-memory", f"{rng.integers(12, 40)}M", "--host-memory",
+                f"{rng.integers(24, 60) + 32 * (device != 'cpu')}M"] if rng.random() < 0.5 else []
     return ranks, options
 
 
@@ -38,7 +41,8 @@ def shape(m, n, k):
         for _ in range(WAYS):
             ranks, options = way(rng)
             digest, ran = bits(["--precision", precision, *options], ranks)
-            gm.ok(digest and digest == first, f"{device}: {m} x {n} x {k}, {precision}: {ranks} ranks {' '.join(map(str, options))}", ran)
+            gm.ok(digest and digest == first,
+                  f"{device}: {m} x {n} x {k}, {precision}: {ranks} ranks {' '.join(map(str, options))}", ran)
 
 
 for device in gm.devices():

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Three hosts, under mpirun, with TCP between them: names, ranks and processors of each host; the bits of one host; a study of scaling; which host a
-failure is on; a link that is cut for a while or for good; a signal. It skips where namespaces are refused."""
+"""Three hosts, under mpirun, with TCP between them: names, ranks and processors of each host; the bits of one host; a
+study of scaling; which host a failure is on; a link that is cut for a while or for good; a signal. It skips where
+namespaces are refused."""
 import hashlib
 import json
 import os
@@ -57,20 +58,25 @@ def places():
         ran = run("info", each)
         rows = re.findall(r"^(\d+) +(\S+) +\d+ +(\S+) +(yes|no) +(\w+)", ran.out, re.M)
         shares = {name: [numbers(row[2]) for row in rows if row[1] == name] for name in NAMES}
-        gm.ok(ran.code == 0 and f"{3 * each} ranks on 3 hosts\n" in ran.out and [row[1] for row in rows] == [name for name in NAMES for _ in range(each)],
+        gm.ok(ran.code == 0 and f"{3 * each} ranks on 3 hosts\n" in ran.out
+              and [row[1] for row in rows] == [name for name in NAMES for _ in range(each)],
               f"{each} on each of three hosts: their names, in order", ran)
         if len(everything) >= 2:
-            gm.ok(all(set().union(*shares[name]) == everything and sum(map(len, shares[name])) == len(everything) for name in NAMES)
-                  and all(row[3] == "yes" for row in rows), f"{each} on each: the ranks of a host share its processors", shares, ran)
-        gm.ok(len(re.findall(r"^\d+ .*  staged, [0-9.e+-]+ GB/s +\w+ ", ran.out, re.M)) == 3 * each, f"{each} on each: the exchange of each rank with the next", ran)
+            gm.ok(all(set().union(*shares[name]) == everything and sum(map(len, shares[name])) == len(everything)
+                      for name in NAMES) and all(row[3] == "yes" for row in rows),
+                  f"{each} on each: the ranks of a host share its processors", shares, ran)
+        gm.ok(len(re.findall(r"^\d+ .*  staged, [0-9.e+-]+ GB/s +\w+ ", ran.out, re.M)) == 3 * each,
+              f"{each} on each: the exchange of each rank with the next", ran)
     ran = run("matmul ab.h5 --grid 6x1x1 -o placed.h5 --report placed.json --progress always --verbose")
     with open("placed.json") as file:
         report = json.load(file)
     gm.ok(ran.code == 0 and report["ranks"] == 6 and report["hosts"] == list(NAMES) and report["exit"] == 0
           and [one["host"] for one in report["devices"]] == [name for name in NAMES for _ in range(2)]
-          and [one["host"] for one in report["per_rank"]] == [name for name in NAMES for _ in range(2)], "the report", ran, report)
+          and [one["host"] for one in report["per_rank"]] == [name for name in NAMES for _ in range(2)], "the report",
+          ran, report)
     gm.ok(ran.err.count("passed its check") == 1 and ran.err.count("limited by") == 1
-          and re.search(rf"slowest rank {report['work']['slowest']} on {NAMES[report['work']['slowest'] // 2]}$", ran.err, re.M), "notes come once", ran)
+          and re.search(rf"slowest rank {report['work']['slowest']} on {NAMES[report['work']['slowest'] // 2]}$",
+                        ran.err, re.M), "notes come once", ran)
 
 
 # --- The same bits ---
@@ -79,7 +85,8 @@ def digest(path):
     """A digest of all datasets of a file."""
     found = hashlib.sha256()
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update(name.encode() + item[()].tobytes()) if isinstance(item, h5py.Dataset) else None)
+        file.visititems(lambda name, item: found.update(name.encode() + item[()].tobytes())
+                        if isinstance(item, h5py.Dataset) else None)
     return found.hexdigest()
 
 
@@ -95,7 +102,8 @@ def same(title, arguments, ways=("",)):
 
 def bits():
     for precision in ("fp64", "fp32"):
-        same(f"a product, {precision}", f"matmul ab.h5 --precision {precision}", ("", "--grid 6x1x1", "--grid 2x3x1", "--grid 1x1x6", "--grid 1x2x3"))
+        same(f"a product, {precision}", f"matmul ab.h5 --precision {precision}",
+             ("", "--grid 6x1x1", "--grid 2x3x1", "--grid 1x1x6", "--grid 1x2x3"))
     same("columns", "reduce stack.h5:/f --axis pixel --stat mean,std", ("", "--chunk 13,17"))
     same("frames", "reduce stack.h5:/f --axis frame --stat sum,var,min")
     same("normalize", "normalize stack.h5:/f --method zscore", ("", "--output-layout parts", "--deflate 1"))
@@ -112,8 +120,10 @@ def bits():
 # --- A study of scaling ---
 
 def study():
-    words = ["--hosts", ",".join(NAMES), "--ranks", "1,3", "--repeat", "1", "--no-warm-up", "--size", "300", "--out", "study", "matmul"]
-    ran = gm.finish(gm.start(["env", f"PATH={os.path.dirname(gm.PROGRAM)}:{os.environ['PATH']}", f"{gm.SOURCE}/jobs/gpumem-scaling", *words]), LIMIT)
+    words = ["--hosts", ",".join(NAMES), "--ranks", "1,3", "--repeat", "1", "--no-warm-up", "--size", "300", "--out",
+             "study", "matmul"]
+    ran = gm.finish(gm.start(["env", f"PATH={os.path.dirname(gm.PROGRAM)}:{os.environ['PATH']}",
+                              f"{gm.SOURCE}/jobs/gpumem-scaling", *words]), LIMIT)
     found = {}
     for kind in ("strong", "weak"):
         for ranks in (1, 3):
@@ -122,8 +132,10 @@ def study():
                 with open(name) as file:
                     report = json.load(file)
                 found[kind, ranks] = (report["hosts"], report["inputs"][0]["shape"])
-    want = {(kind, ranks): (list(NAMES[:ranks]), [300 * (ranks if kind == "weak" else 1), 300]) for kind in ("strong", "weak") for ranks in (1, 3)}
-    gm.ok(ran.code == 0 and found == want and "| weak | 3 | 3 | 1 |" in ran.out, "a study of scaling on one and three hosts", ran, found)
+    want = {(kind, ranks): (list(NAMES[:ranks]), [300 * (ranks if kind == "weak" else 1), 300])
+            for kind in ("strong", "weak") for ranks in (1, 3)}
+    gm.ok(ran.code == 0 and found == want and "| weak | 3 | 3 | 1 |" in ran.out,
+          "a study of scaling on one and three hosts", ran, found)
     shutil.rmtree("study", ignore_errors=True)
 
 
@@ -153,7 +165,8 @@ class Long:
 
     def __init__(self):
         with open("printed", "w") as out:
-            self.child = subprocess.Popen(command(ENDLESS, 2), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+            self.child = subprocess.Popen(command(ENDLESS, 2), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                          start_new_session=True)
         gm.ok(hosts.wait_for(lambda: self.done() > 0, 30), "a long run begins", self.text())
 
     def text(self):
@@ -200,8 +213,8 @@ def signals():
     text, shown = long.text(), long.shown()
     os.remove("printed")
     gm.ok(len(shown) > 1 and shown == sorted(shown), "one rank shows the progress of all", shown)
-    gm.ok(code == 75 and text.count(gm.ERROR) == 1 and gm.state() == before and nobody(), "USR2 to mpirun: 75, one message, nothing left", code, text,
-          *gm.difference(before, gm.state()))
+    gm.ok(code == 75 and text.count(gm.ERROR) == 1 and gm.state() == before and nobody(),
+          "USR2 to mpirun: 75, one message, nothing left", code, text, *gm.difference(before, gm.state()))
 
 
 def outage():
@@ -209,7 +222,8 @@ def outage():
     HOSTS[2].cut()
     time.sleep(6)
     HOSTS[2].heal()
-    gm.ok(long.child.poll() is None and long.goes_on() and long.goes_on(), "a link that is cut for 6 s: the run goes on", long.text())
+    gm.ok(long.child.poll() is None and long.goes_on() and long.goes_on(),
+          "a link that is cut for 6 s: the run goes on", long.text())
     code = long.stop()
     gm.ok(code == 75 and nobody(), "and hears a signal", code, long.text())
     os.remove("printed")
@@ -224,18 +238,21 @@ def cut():
     seconds = time.monotonic() - started
     text = long.text()
     os.remove("printed")
-    gm.ok(code and seconds < SOON and "lost communication" in text and "host3" in text, f"a link that is cut: exit code {code} after {seconds:.0f} s", text)
+    gm.ok(code and seconds < SOON and "lost communication" in text and "host3" in text,
+          f"a link that is cut: exit code {code} after {seconds:.0f} s", text)
     gm.ok(nobody(), "nobody is left, on either side", *(str(host.processes("gpumem-run")) for host in HOSTS))
     HOSTS[2].heal()
     gm.ok(not os.path.exists("out.h5"), "no output")
     again = run("matmul ab.h5 -o out.h5 --device cpu")
     os.path.exists("out.h5") and os.remove("out.h5")
-    gm.ok(again.code == 0 and gm.state() == before, "the next run of that output removes what was left", again, *gm.difference(before, gm.state()))
+    gm.ok(again.code == 0 and gm.state() == before, "the next run of that output removes what was left", again,
+          *gm.difference(before, gm.state()))
 
 
 RNG = np.random.default_rng(3)
 gm.write("ab.h5", A=RNG.standard_normal((700, 1100)), B=RNG.standard_normal((1100, 900)))
-gm.write("stack.h5", d=RNG.integers(0, 60000, (24, 40, 50)).astype("u2"), f=RNG.standard_normal((24, 40, 50)).astype("f4"), rows=RNG.integers(0, 24, 30))
+gm.write("stack.h5", d=RNG.integers(0, 60000, (24, 40, 50)).astype("u2"),
+         f=RNG.standard_normal((24, 40, 50)).astype("f4"), rows=RNG.integers(0, 24, 30))
 with h5py.File("endless.h5", "w") as made: # of zeros that take no room: their product takes hours
     made.create_dataset("A", (1500, 4000000), "f4", chunks=(100, 10000))
     made.create_dataset("B", (4000000, 1500), "f4", chunks=(10000, 100))

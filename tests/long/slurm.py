@@ -1,5 +1,5 @@
-"""A Slurm cluster of hosts (hosts.py), for tests: munged and slurmctld on the side of the test, slurmd on each host. No systemd, no cgroups, no data base.
-Everything ends with the namespaces of the test."""
+"""A Slurm cluster of hosts (hosts.py), for tests: munged and slurmctld on the side of the test, slurmd on each host. No
+systemd, no cgroups, no data base. Everything ends with the namespaces of the test."""
 import os
 import re
 import shutil
@@ -8,7 +8,8 @@ import time
 
 import hosts
 
-PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client"} # and their packages
+# and their packages
+PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client"}
 LOST = 10 # seconds without an answer, after which a node is lost
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random") # stand for GPUs: Slurm wants files of devices
 ENDED = {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
@@ -61,8 +62,8 @@ def absence():
 
 
 class Cluster:
-    """nodes: number of them, called node1, node2, ...; cpus, gpus: of each, whatever this machine has. Its files are in a file system of its own, as
-    munged takes no folder that others cannot pass through."""
+    """nodes: number of them, called node1, node2, ...; cpus, gpus: of each, whatever this machine has. Its files are in
+    a file system of its own, as munged takes no folder that others cannot pass through."""
 
     def __init__(self, nodes, cpus, gpus, folder="/run/cluster"):
         self.folder = folder
@@ -72,10 +73,11 @@ class Cluster:
         os.environ["SLURM_CONF"] = f"{self.folder}/slurm.conf"
         for name in ("munge", "state", *(f"tmp-{host.name}" for host in self.nodes)):
             os.makedirs(f"{self.folder}/{name}", 0o755)
-        lines = [f"NodeName={host.name} NodeAddr={host.address} CPUs={cpus} RealMemory=2000 Gres=gpu:test:{gpus} State=UNKNOWN" for host in self.nodes]
+        lines = [f"NodeName={host.name} NodeAddr={host.address} CPUs={cpus} RealMemory=2000 Gres=gpu:test:{gpus} "
+                 f"State=UNKNOWN" for host in self.nodes]
         with open(os.environ["SLURM_CONF"], "w") as out:
-            out.write(SETTINGS.format(controller=os.uname().nodename, address=hosts.BRIDGE, folder=self.folder, lost=LOST, nodes="\n".join(lines),
-                                      user="root"))
+            out.write(SETTINGS.format(controller=os.uname().nodename, address=hosts.BRIDGE, folder=self.folder,
+                                      lost=LOST, nodes="\n".join(lines), user="root"))
         with open(f"{self.folder}/gres.conf", "w") as out:
             out.write(f"NodeName=node[1-{nodes}] Name=gpu Type=test File={','.join(DEVICES[:gpus])}\n")
         with open(os.open(f"{self.folder}/munge/key", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as out:
@@ -83,8 +85,8 @@ class Cluster:
 
     def start(self):
         place = f"{self.folder}/munge"
-        self.daemon("munged", ["munged", "--foreground", f"--key-file={place}/key", f"--socket={place}/socket", f"--pid-file={place}/pid",
-                               f"--log-file={place}/log", f"--seed-file={place}/seed"])
+        self.daemon("munged", ["munged", "--foreground", f"--key-file={place}/key", f"--socket={place}/socket",
+                               f"--pid-file={place}/pid", f"--log-file={place}/log", f"--seed-file={place}/seed"])
         hosts.wait_for(lambda: os.path.exists(f"{place}/socket"), 10)
         self.daemon("slurmctld", ["slurmctld", "-D", "-i"])
         for host in self.nodes:
@@ -106,12 +108,14 @@ class Cluster:
 
     def logs(self):
         """The last lines of each daemon's log."""
-        return "".join(self.ask("tail", "-n", "5", f"{self.folder}/{name}.log") for name in ("slurmctld", *(host.name for host in self.nodes)))
+        return "".join(self.ask("tail", "-n", "5", f"{self.folder}/{name}.log")
+                       for name in ("slurmctld", *(host.name for host in self.nodes)))
 
 
 def submit(script, *arguments, options=()):
     """Submits a script; returns the number of the job, as a string. An error of sbatch is raised."""
-    ran = subprocess.run(["sbatch", "--parsable", *options, script, *arguments], capture_output=True, text=True, check=False)
+    ran = subprocess.run(["sbatch", "--parsable", *options, script, *arguments], capture_output=True, text=True,
+                         check=False)
     if ran.returncode:
         raise RuntimeError(f"sbatch {' '.join(options)} {script}: {ran.stderr.strip()}")
     return ran.stdout.strip().split(";")[0]
@@ -120,7 +124,8 @@ def submit(script, *arguments, options=()):
 def show(job):
     """The record of a job in Slurm: {"JobState": "RUNNING", ...}; {}: there is none."""
     ran = subprocess.run(["scontrol", "show", "job", "-o", job], capture_output=True, text=True, check=False)
-    return dict(re.findall(r"(\w+)=(\S*)", ran.stdout.splitlines()[0])) if ran.returncode == 0 and ran.stdout.strip() else {}
+    lines = ran.stdout.splitlines() if ran.returncode == 0 else []
+    return dict(re.findall(r"(\w+)=(\S*)", lines[0])) if lines else {}
 
 
 def state(job):

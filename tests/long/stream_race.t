@@ -1,6 +1,7 @@
 #!/bin/sh
 # The ring under the thread sanitizer, with each compiler that has it: tests/src/stream/stream_race.c and its sources,
-# without MPI, HDF5 and CUDA. To show that the sanitizer works, a device whose events complete too early must be reported.
+# without MPI, HDF5 and CUDA. To show that the sanitizer works, a device whose events complete too early must be
+# reported.
 top=${abs_top_srcdir:-$(dirname "$0")/../..}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/stream_race.XXXXXX") || exit 99
 trap 'rm -rf "$folder"' EXIT
@@ -41,8 +42,8 @@ start() {
 
 sources=
 for file in tests/src/stream/stream_race tests/src/stream/checked_program tests/src/stream/late_device tests/tap \
-    src/stream/lane src/stream/share src/stream/slot src/stream/stream src/stream/stream_io src/stream/io_threads base/range base/size base/stop \
-    base/status base/text/escape; do
+    src/stream/lane src/stream/share src/stream/slot src/stream/stream src/stream/stream_io src/stream/io_threads \
+    base/range base/size base/stop base/status base/text/escape; do
     sources="$sources $file.c"
 done
 

@@ -1,5 +1,5 @@
-"""Datasets that cannot be read. REFUSALS: title, what the message must match, a function that makes d.h5:/d in the working folder. All but the first
-have the shape of stacked()."""
+"""Datasets that cannot be read. REFUSALS: title, what the message must match, a function that makes d.h5:/d in the
+working folder. All but the first have the shape of stacked()."""
 import os
 import zlib
 from functools import partial
@@ -96,24 +96,34 @@ def external_without(spoil, *how):
     spoil(*how)
 
 
-REFUSALS = [
-    ("no dataspace", r"d\.h5:/d: .*null", null),
-    ("lzf, of h5py's own", r"d\.h5:/d: .*32000 \(lzf\)", lzf),
-    ("a filter that nobody has", r"d\.h5:/d: .*32013", unknown_filter),
-    ("fletcher32 of the first chunk", r"d\.h5:/d: chunk \(0, 0, 0\): checksum", partial(damage, 0, 1000, fletcher32=True)),
-    ("fletcher32 of the last chunk", r"d\.h5:/d: chunk \(9, 0, 0\): checksum", partial(damage, 36, 1, fletcher32=True)),
-    ("fletcher32 behind deflate", r"d\.h5:/d: chunk \(5, 0, 0\): checksum", partial(damage, 20, 30, **corpus.EVERYTHING)),
-    ("a chunk that does not inflate", r"d\.h5:/d: chunk \(7, 0, 0\): .*inflate", partial(damage, 28, 400, compression="gzip")),
-    ("a chunk whose deflate checksum is wrong", r"d\.h5:/d: chunk \(3, 0, 0\): .*inflate", partial(damage, 12, 1, compression="gzip")),
-    ("a chunk that inflates to less", r"d\.h5:/d: chunk \(6, 0, 0\): inflates to less", partial(other_length, -4)),
-    ("a chunk that inflates to more", r"d\.h5:/d: chunk \(6, 0, 0\): inflates to more", partial(other_length, 4)),
-    ("a part that is missing", r"d\.h5:/d: .*part 1\.h5.*missing", partial(virtual_without, os.remove, "part 1.h5")),
-    ("a part that is no HDF5 file", r"d\.h5:/d: .*part 1\.h5", partial(virtual_without, spoil_part)),
-    ("a part without its dataset", r"d\.h5:/d: .*part 1\.h5.*/?p", partial(virtual_without, empty_part)),
-    ("a part whose bytes are elsewhere and missing", r"d\.h5:/d: .*part 1\.h5:p: .*gone\.bin", partial(virtual_without, part_outside, "gone.bin")),
-    ("a part whose bytes are elsewhere and cut short", r"d\.h5:/d: .*part 1\.h5:p: .*d\.h5 ends", partial(virtual_without, part_outside, "d.h5")),
-    ("a part whose filter is missing", r"d\.h5:/d: .*part 1\.h5:p: .*32000", partial(virtual_without, part_filtered)),
-    ("a part with a wrong checksum", r"d\.h5:/d: its part .*part 1\.h5: chunk .*checksum", partial(virtual_without, part_damaged)),
-    ("an external file that is missing", r"d\.h5:/d: .*raw1\.bin", partial(external_without, os.remove, "raw1.bin")),
-    ("an external file cut short", r"d\.h5:/d: .*raw2\.bin", partial(external_without, os.truncate, "raw2.bin", 2000)),
-]
+REFUSALS = [("no dataspace", r"d\.h5:/d: .*null", null), ("lzf, of h5py's own", r"d\.h5:/d: .*32000 \(lzf\)", lzf),
+            ("a filter that nobody has", r"d\.h5:/d: .*32013", unknown_filter),
+            ("fletcher32 of the first chunk", r"d\.h5:/d: chunk \(0, 0, 0\): checksum",
+             partial(damage, 0, 1000, fletcher32=True)),
+            ("fletcher32 of the last chunk", r"d\.h5:/d: chunk \(9, 0, 0\): checksum",
+             partial(damage, 36, 1, fletcher32=True)),
+            ("fletcher32 behind deflate", r"d\.h5:/d: chunk \(5, 0, 0\): checksum",
+             partial(damage, 20, 30, **corpus.EVERYTHING)),
+            ("a chunk that does not inflate", r"d\.h5:/d: chunk \(7, 0, 0\): .*inflate",
+             partial(damage, 28, 400, compression="gzip")),
+            ("a chunk whose deflate checksum is wrong", r"d\.h5:/d: chunk \(3, 0, 0\): .*inflate",
+             partial(damage, 12, 1, compression="gzip")),
+            ("a chunk that inflates to less", r"d\.h5:/d: chunk \(6, 0, 0\): inflates to less",
+             partial(other_length, -4)),
+            ("a chunk that inflates to more", r"d\.h5:/d: chunk \(6, 0, 0\): inflates to more",
+             partial(other_length, 4)), ("a part that is missing", r"d\.h5:/d: .*part 1\.h5.*missing",
+                                         partial(virtual_without, os.remove, "part 1.h5")),
+            ("a part that is no HDF5 file", r"d\.h5:/d: .*part 1\.h5", partial(virtual_without, spoil_part)),
+            ("a part without its dataset", r"d\.h5:/d: .*part 1\.h5.*/?p", partial(virtual_without, empty_part)),
+            ("a part whose bytes are elsewhere and missing", r"d\.h5:/d: .*part 1\.h5:p: .*gone\.bin",
+             partial(virtual_without, part_outside, "gone.bin")),
+            ("a part whose bytes are elsewhere and cut short", r"d\.h5:/d: .*part 1\.h5:p: .*d\.h5 ends",
+             partial(virtual_without, part_outside, "d.h5")),
+            ("a part whose filter is missing", r"d\.h5:/d: .*part 1\.h5:p: .*32000",
+             partial(virtual_without, part_filtered)),
+            ("a part with a wrong checksum", r"d\.h5:/d: its part .*part 1\.h5: chunk .*checksum",
+             partial(virtual_without, part_damaged)),
+            ("an external file that is missing", r"d\.h5:/d: .*raw1\.bin",
+             partial(external_without, os.remove, "raw1.bin")),
+            ("an external file cut short", r"d\.h5:/d: .*raw2\.bin",
+             partial(external_without, os.truncate, "raw2.bin", 2000)),]

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Virtual datasets at random, read whole and in parts, by io_cat and by the program on 1, 2 and 3 ranks, every element against NumPy; and files
-that are removed, replaced, cut or written to at a random time of a run: the right elements, or exit 3 and no output.
+"""Virtual datasets at random, read whole and in parts, by io_cat and by the program on 1, 2 and 3 ranks, every element
+against NumPy; and files that are removed, replaced, cut or written to at a random time of a run: the right elements, or
+exit 3 and no output.
 
 GPUMEM_TEST_RUNS: how many runs of each kind (250); GPUMEM_TEST_SEED: other ones."""
 import os
@@ -106,7 +107,8 @@ class Virtual:
         if not self.maps:
             self.add(rng, plist, f"{name}_o", [(0, 1, 1, 1)] * len(self.dims), 0)
         with h5py.File(self.file, "w", libver=("earliest", gm.V110)[rng.randrange(2)]) as file:
-            h5py.h5d.create(file.id, b"v", h5py.h5t.py_create(np.dtype(self.kind)), h5py.h5s.create_simple(self.dims), plist)
+            h5py.h5d.create(file.id, b"v", h5py.h5t.py_create(np.dtype(self.kind)), h5py.h5s.create_simple(self.dims),
+                            plist)
 
     def add(self, rng, plist, name, to, depth):
         here, count = cells(to, self.dims), size(to)
@@ -130,7 +132,8 @@ class Virtual:
             both = space(self.dims, to, extra)
             places = np.union1d(here, cells(extra, self.dims))
             blocks = both.get_select_hyper_blocklist()
-            if sum(int(np.prod(high - low + 1)) for low, high in blocks) == len(places) > count: # libhdf5 can forget some
+            # libhdf5 can forget some
+            if sum(int(np.prod(high - low + 1)) for low, high in blocks) == len(places) > count:
                 target, here, dims = both, places, (len(places),)
                 there = [(0, 1, 1, len(places))]
         if not nested:
@@ -174,7 +177,8 @@ def select(rng, dims):
 
 def read_by_cat(name, rng, kind):
     """The elements, or the reason why there are none."""
-    done = subprocess.run([CAT, name, *(str(rng.randint(1, most)) for most in (4, 9, 3))], capture_output=True, timeout=60)
+    done = subprocess.run([CAT, name, *(str(rng.randint(1, most)) for most in (4, 9, 3))], capture_output=True,
+                          timeout=60)
     if done.returncode:
         return f"exit {done.returncode}: {done.stderr.decode()[-300:]}"
     head, _, data = done.stdout.partition(b"\n")
@@ -193,7 +197,8 @@ def random_datasets():
         made += 1
         kind = np.dtype(dataset.kind).newbyteorder("=")
         text, items = select(rng, dataset.dims)
-        whole = dataset.read(np.dtype(dataset.kind)).astype(kind) # libhdf5 makes other things of -1 in one order of bytes than in the other
+        # libhdf5 makes other things of -1 in one order of bytes than in the other
+        whole = dataset.read(np.dtype(dataset.kind)).astype(kind)
         want = np.ascontiguousarray(whole[items]).ravel()
         got = read_by_cat("m.h5:/v" + text, rng, kind)
         if isinstance(got, str):
@@ -201,7 +206,8 @@ def random_datasets():
         elif got.tobytes() != want.tobytes():
             wrong.append(f"seed {seed}, {text or 'all'}: {want[:20]} as {got[:20]}")
         if made % 8 == 0: # by the program
-            run = gm.run(f"flip m.h5:/v --axis 0 -o out.h5 -q --threads {rng.randint(1, 3)} --piece {rng.choice(('1K', '64', '1M'))}",
+            run = gm.run(f"flip m.h5:/v --axis 0 -o out.h5 -q --threads {rng.randint(1, 3)} --piece "
+                         f"{rng.choice(('1K', '64', '1M'))}",
                          ranks=rng.randint(1, 3))
             if run.code == 3:
                 refused.append(f"seed {seed}: {run}")
@@ -331,7 +337,8 @@ def many_files():
         limit = gm.wrapper(f"limit{files}", f'ulimit -n {files}\nexec "$program" "$@"')
         for name in ("d", "c"):
             for ranks in (1, 3):
-                run = gm.run(f"flip all.h5:/{name} --axis 0 -o out.h5 --force -q --threads 3", ranks=ranks, program=limit)
+                run = gm.run(f"flip all.h5:/{name} --axis 0 -o out.h5 --force -q --threads 3", ranks=ranks,
+                             program=limit)
                 gm.ok(run.code == 0 and np.array_equal(gm.read("out.h5", f"/{name}"), want),
                       f"{rows} files ({name}) on {ranks} ranks where {files} may be open", run)
 

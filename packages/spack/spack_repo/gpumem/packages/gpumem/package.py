@@ -1,4 +1,5 @@
-"""The recipe of gpumem for Spack 1.0 or newer. The repository that holds it is part of a clone, which is what it builds:
+"""The recipe of gpumem for Spack 1.0 or newer. The repository that holds it is part of a clone, which is what it
+builds:
 
     spack repo add packages/spack/spack_repo/gpumem
     spack install gpumem +cuda cuda_arch=90a
@@ -15,8 +16,8 @@ CLONE = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__))
 
 
 class Gpumem(AutotoolsPackage, CudaPackage):
-    """gpumem-run multiplies matrices in HDF5 files, computes statistics of datasets and normalizes image stacks: on GPUs or
-    CPUs, on many hosts under MPI, with files that are larger than memory."""
+    """gpumem-run multiplies matrices in HDF5 files, computes statistics of datasets and normalizes image stacks: on
+    GPUs or CPUs, on many hosts under MPI, with files that are larger than memory."""
 
     homepage = "file://" + CLONE
     git = "file://" + CLONE
