@@ -252,6 +252,8 @@ tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchan
 command_sources = tests/src/command.c tests/src/command.h
 slow_sources = tests/src/slow_device.c tests/src/slow_device.h
 failing_sources = tests/src/failing_device.c tests/src/failing_device.h $(slow_sources) $(command_sources)
+fake_library = tests/src/exchange/fake_library.c tests/src/exchange/fake_library.h \
+	tests/src/exchange/fake_nccl.h
 links_sources = tests/src/exchange/links.c tests/src/exchange/links.h $(slow_sources)
 
 # Every program but src/gpumem-run is of the tests.
@@ -348,7 +350,7 @@ tests_src_bench_shapes_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_shapes_SOURCES = tests/src/bench/shapes.c
 tests_src_exchange_cut_SOURCES = tests/src/exchange/cut.c
 tests_src_exchange_nccl_np3_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
-tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c tests/src/exchange/fake_nccl.h $(links_sources)
+tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c $(fake_library) $(links_sources)
 tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c $(links_sources)
 tests_src_bench_team_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c $(slow_sources) $(command_sources)
@@ -375,13 +377,14 @@ tests_src_matmul_batch_plan_SOURCES = tests/src/matmul/batch_plan.c
 tests_src_matmul_batch_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_batch_ranks_np2_SOURCES = tests/src/matmul/batch.c $(slow_sources) $(command_sources)
 tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(failing_sources)
-tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part
+tests_src_matmul_chain_np4_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
+tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(fake_library) $(failing_sources)
+tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part,--wrap=dlopen,--wrap=dlsym
 tests_src_matmul_share_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_share_np4_SOURCES = tests/src/matmul/share.c $(failing_sources)
-tests_src_matmul_share_more_np8_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part
+tests_src_matmul_share_np4_SOURCES = tests/src/matmul/share.c $(fake_library) $(failing_sources)
+tests_src_matmul_share_more_np8_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part,--wrap=dlopen,--wrap=dlsym
 tests_src_matmul_share_more_np8_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c $(failing_sources)
+tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c $(fake_library) $(failing_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c $(slow_sources)
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -117,6 +117,11 @@ int gm_exchange_advance(gm_exchange *x)
     return x->path->advance(x->state);
 }
 
+void gm_exchange_fail(gm_exchange *x, int status)
+{
+    x->path->fail(x->state, status);
+}
+
 int gm_exchange_end(gm_exchange *x)
 {
     int status = x->path->end(x->state);

@@ -51,6 +51,10 @@ int gm_exchange_advance(gm_exchange *exchange);
  * GM_EINTERNAL if the rank is its own peer. After a failure the contents of what was received are undefined. */
 int gm_exchange_end(gm_exchange *exchange);
 
+/* The rank has failed, with this status: what is under way ends for all ranks, and gm_exchange_end() does not wait for
+ * messages of peers that do not come any more. */
+void gm_exchange_fail(gm_exchange *exchange, int status);
+
 /* Is an exchange under way: begun, and not ended? */
 int gm_exchange_is_under_way(const gm_exchange *exchange);
 

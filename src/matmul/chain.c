@@ -93,8 +93,10 @@ int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there)
 void gm_matmul_chain_abandon(void *context, int status)
 {
     gm_matmul *p = context;
-    if (gm_exchange_is_under_way(p->exchange))
+    if (gm_exchange_is_under_way(p->exchange)) {
+        gm_exchange_fail(p->exchange, status);
         end(p);
+    }
     while (p->chain.block < gm_matmul_plan_blocks(&p->plan, &p->part)) {
         begin(p, status);
         end(p);

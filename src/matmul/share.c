@@ -107,8 +107,10 @@ int gm_matmul_share(gm_matmul *p, const gm_piece *piece)
 void gm_matmul_share_abandon(void *context, int status)
 {
     gm_matmul *p = context;
-    if (gm_exchange_is_under_way(p->exchange))
+    if (gm_exchange_is_under_way(p->exchange)) {
+        gm_exchange_fail(p->exchange, status);
         end(p);
+    }
     while (p->sharing.whole < p->part.leaf1) {
         begin(p, status);
         end(p);

@@ -154,7 +154,9 @@ static void *run(void *argument)
             pthread_mutex_unlock(&lock);
             delay(q);
             pthread_mutex_lock(&device_lock); /* one piece of work at a time, as the CPU device expects */
-            if (do_work(q, w))
+            int status = do_work(q, w);
+            /* the processor leaves out the rest of a product after a signal or a failure */
+            if (status && status != GM_ESTOPPED && status != GM_EPEER)
                 die("work of a queue fails:");
             pthread_mutex_unlock(&device_lock);
             pthread_mutex_lock(&lock);

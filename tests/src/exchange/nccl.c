@@ -11,12 +11,10 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "kernels/kernels.h"
-#include "tests/src/exchange/fake_nccl.h"
+#include "tests/src/exchange/fake_library.h"
 #include "tests/src/exchange/links.h"
-#include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,77 +25,32 @@ static double patience = 20;     /* likewise */
 
 static gm_ranks ranks;
 static gm_device *device;
-static gm_device_ops ops;
-static fake_fault fault; /* of this rank */
-
-/* --- The library in the place of NCCL --- */
-
-void *__real_dlopen(const char *name, int flags);
-void *__wrap_dlopen(const char *name, int flags);
-void *__real_dlsym(void *library, const char *name);
-void *__wrap_dlsym(void *library, const char *name);
-
-static void *fake(void)
-{
-    char name[512];
-    const char *folder = getenv("abs_top_builddir");
-    snprintf(name, sizeof name, "%s/tests/src/exchange/fake_nccl.so", folder ? folder : ".");
-    return __real_dlopen(name, RTLD_NOW | RTLD_LOCAL);
-}
-
-void *__wrap_dlopen(const char *name, int flags)
-{
-    if (!name || !strstr(name, "libnccl"))
-        return __real_dlopen(name, flags);
-    return fault == FAKE_ABSENT ? NULL : fake();
-}
-
-void *__wrap_dlsym(void *library, const char *name)
-{
-    return fault == FAKE_NO_SYMBOL && strcmp(name, "ncclSend") == 0 ? NULL : __real_dlsym(library, name);
-}
+static const gm_device_ops *ops;
 
 static void plant(int rank, fake_fault what)
 {
-    fake_nccl_setter *set;
-    void *library = fake();
-    fault = rank < 0 || rank == ranks.rank ? what : FAKE_GOOD;
-    *(void **)&set = library ? __real_dlsym(library, "fake_nccl_set") : NULL;
-    if (!set)
-        exit(1);
-    set(slow_queue_call, fault);
+    fake_library_plant(rank < 0 || rank == ranks.rank ? what : FAKE_GOOD);
 }
 
 /* --- Exchanges --- */
 
-static int attach(gm_device *of)
-{
-    (void)of;
-    return GM_OK;
-}
-
-static void *stream(gm_queue *queue)
-{
-    return queue;
-}
-
 static int open_exchange_all(const char *wanted, int sharers, gm_exchange_choice *choice, gm_exchange **x)
 {
-    const gm_exchange_setup setup = {&ops, device, &ranks, sharers, wanted, NULL, patience};
+    const gm_exchange_setup setup = {ops, device, &ranks, sharers, wanted, NULL, patience};
     return gm_exchange_open_all(&setup, choice, x);
 }
 
 /* Opens a path by itself, without a probe. */
 static int open_path_all(way *w)
 {
-    const gm_exchange_setup setup = {&ops, device, &ranks, 1, w->path->name, NULL, patience};
+    const gm_exchange_setup setup = {ops, device, &ranks, 1, w->path->name, NULL, patience};
     char version[GM_PATH_VERSION];
     return w->path->open_all(&setup, &w->state, version);
 }
 
 static way open_nccl_all(const char *name)
 {
-    way w = {&gm_path_nccl, NULL, &ops, device, &ranks, name};
+    way w = {&gm_path_nccl, NULL, ops, device, &ranks, name};
     if (open_path_all(&w))
         exit(1);
     return w;
@@ -153,7 +106,7 @@ static void test_start(int rank, fake_fault what, const char *reason)
            "passed over: %s (status %d)", choice.reason, status);
     tap_ok(seconds < within, "... within %.1f s", seconds);
     gm_exchange_close(x);
-    way w = {&gm_path_staged, NULL, &ops, device, &ranks, "staged"};
+    way w = {&gm_path_staged, NULL, ops, device, &ranks, "staged"};
     status = open_path_all(&w);
     if (!status)
         status = link_exchange(&w, link_ring, LINK_RANKS, 5, GM_OK, &arrived);
@@ -280,10 +233,7 @@ int main(int argc, char **argv)
     gm_stop_install();
     if (gm_ranks_start_all(&ranks) || ranks.size != LINK_RANKS || gm_device_cpu.open(0, 1, &device))
         return 1;
-    ops = *slow_device_ops(&gm_device_cpu);
-    ops.attach = attach;
-    ops.stream = stream;
-    plant(-1, FAKE_GOOD);
+    ops = fake_library_ops();
     if (argc > 1)
         die(argv[1]);
     int64_t before = gm_memory_used(GM_DEVICE) + gm_memory_used(GM_HOST);

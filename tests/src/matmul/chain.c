@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "tests/src/command.h"
+#include "tests/src/exchange/fake_library.h"
 #include "tests/src/failing_device.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
@@ -23,12 +24,13 @@ static gm_ranks ranks;
 /* --- Devices --- */
 
 static int64_t device_memory; /* of the slow device; 0: the processor */
+static int is_nccl;           /* the path of exchanges */
 
 static void choose_device(gm_job *job)
 {
     if (device_memory == 0)
         return;
-    job->ops = slow_device_ops(job->ops);
+    job->ops = is_nccl ? fake_library_ops() : slow_device_ops(job->ops);
     gm_memory_set_cap(GM_DEVICE, device_memory);
 }
 
@@ -94,8 +96,9 @@ static int ends(const char *grid, int code, int64_t *struck)
     int number = failing.left;
     int status = command_run_all(&ranks, choose_failing,
                                  "matmul in.h5 -o g.h5 --no-sync --threads 2 --piece 50000 --grid %s --device-memory "
-                                 "%lld",
-                                 grid, (long long)(device_memory ? device_memory : 1 << 30));
+                                 "%lld --exchange %s",
+                                 grid, (long long)(device_memory ? device_memory : 1 << 30),
+                                 is_nccl ? "nccl" : "staged");
     double took = gm_clock() - from;
     *struck = ranks.rank == failing.victim && failing.left < 0;
     gm_sum_all(struck);
@@ -120,6 +123,7 @@ static void test_failures(void)
                 for (int number = way; number < 40; number = 3 * number + 5, runs++) {
                     int64_t is_struck;
                     device_memory = memory[way];
+                    is_nccl = device_memory == memory[1];
                     failing.call = call;
                     failing.left = number;
                     good += ends("1x1x4", GM_EDEVICE, &is_struck);
@@ -128,7 +132,7 @@ static void test_failures(void)
     failing.call = FAILING_CALLS;
     tap_ok(good == runs && struck > runs / 3, "calls that fail: %d of %d runs end in order, %d of them failed", good,
            runs, struck);
-    device_memory = 0;
+    device_memory = is_nccl = 0;
     int made = command_run_all(&ranks, NULL, "matmul in.h5 -o f.h5 --force --no-sync --grid 1x1x4") == GM_OK;
     command_run_all(&ranks, NULL, "matmul in.h5 -o e.h5 --force --no-sync --grid 1x1x1");
     tap_ok(made && (ranks.rank > 0 || command_same_data("e.h5", "f.h5", (size_t)4 * M * N)),
@@ -138,7 +142,8 @@ static void test_failures(void)
 /* A signal in the middle, on one rank; it stays, so that nothing follows. */
 static void test_signal(void)
 {
-    device_memory = 2 << 20;
+    device_memory = 1 << 30;
+    is_nccl = 1;
     failing = (failing_plan){.rank = ranks.rank, .victim = 2, .call = FAILING_FOLD, .left = 3, .stops = 1};
     int64_t struck;
     int good = ends("1x1x4", GM_ESTOPPED, &struck);

@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "io/read/reader.h"
 #include "tests/src/command.h"
+#include "tests/src/exchange/fake_library.h"
 #include "tests/src/failing_device.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
@@ -68,10 +69,11 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t offset)
 /* --- Devices --- */
 
 static int64_t device_memory = 1 << 30;
+static const char *path = "staged"; /* of exchanges */
 
 static void choose_slow(gm_job *job)
 {
-    job->ops = slow_device_ops(job->ops);
+    job->ops = strcmp(path, "nccl") == 0 ? fake_library_ops() : slow_device_ops(job->ops);
     gm_memory_set_cap(GM_DEVICE, device_memory);
 }
 
@@ -186,8 +188,9 @@ static int ends(const char *grid, int code, int64_t *struck)
     double from = gm_clock();
     int number = failing.left;
     int status = command_run_all(&ranks, choose_failing,
-                                 "matmul in.h5 -o g.h5 --no-sync --threads 2 --piece 50000 --panels exchange --grid %s",
-                                 grid);
+                                 "matmul in.h5 -o g.h5 --no-sync --threads 2 --piece 50000 --panels exchange "
+                                 "--exchange %s --grid %s",
+                                 path, grid);
     double took = gm_clock() - from;
     *struck = ranks.rank == failing.victim && (failing.left < 0 || atomic_exchange(&is_struck, 0));
     gm_sum_all(struck);
@@ -195,15 +198,15 @@ static int ends(const char *grid, int code, int64_t *struck)
     if (ranks.rank == 0)
         good &= unlink("g.h5") == (*struck ? -1 : 0);
     if (!good)
-        tap_diag("%s, rank %d, kind %d, %d: status %d after %.1f s", grid, failing.victim, failing.call, number, status,
-                 took);
+        tap_diag("%s, %s, rank %d, kind %d, %d: status %d after %.1f s", grid, path, failing.victim, failing.call,
+                 number, status, took);
     gm_error_clear();
     gm_memory_set_cap(GM_DEVICE, INT64_MAX);
     return good;
 }
 
-static const char *const failing_grids[] = {"2x2x1", "4x1x1", "1x3x1"};
-enum { FAILING_GRIDS = sizeof failing_grids / sizeof *failing_grids };
+static const char *const failing_grids[] = {"2x2x1", "4x1x1", "1x3x1"}, *const paths[] = {"staged", "nccl"};
+enum { FAILING_GRIDS = sizeof failing_grids / sizeof *failing_grids, PATHS = sizeof paths / sizeof *paths };
 
 static void test_device(void)
 {
@@ -214,6 +217,7 @@ static void test_device(void)
                 int64_t is_struck_at;
                 failing.call = call;
                 failing.left = number;
+                path = paths[runs % PATHS];
                 good += ends(failing_grids[runs % FAILING_GRIDS], GM_EDEVICE, &is_struck_at);
                 struck += is_struck_at > 0;
             }
@@ -233,6 +237,7 @@ static void test_files(void)
                 int64_t is_struck_at;
                 atomic_store(&reads_left, writes ? -1 : number);
                 atomic_store(&writes_left, writes ? number : -1);
+                path = paths[runs % PATHS];
                 good += ends(failing_grids[runs % FAILING_GRIDS], codes[writes], &is_struck_at);
                 struck += is_struck_at > 0;
             }
@@ -240,6 +245,7 @@ static void test_files(void)
     atomic_store(&writes_left, -1);
     tap_ok(good == runs && struck > runs / 3, "files that fail: %d of %d runs end in order, %d of them failed", good,
            runs, struck);
+    path = "staged";
     command_run_all(&ranks, NULL, "matmul in.h5 -o e.h5 --force --no-sync --grid 1x1x1");
     int made = command_run_all(&ranks, choose_slow,
                                "matmul in.h5 -o f.h5 --force --no-sync --panels exchange --grid 2x2x1") == GM_OK;
@@ -253,6 +259,7 @@ static void test_signal(void)
 {
     int64_t struck;
     failing = (failing_plan){.rank = ranks.rank, .victim = 2, .call = FAILING_COPY_OUT, .left = 3, .stops = 1};
+    path = "nccl";
     int good = ends("2x2x1", GM_ESTOPPED, &struck);
     tap_ok(good && struck, "a signal to one rank ends all");
 }
