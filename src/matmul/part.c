@@ -76,7 +76,7 @@ int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part
 
 int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
-    int64_t all = part->leaf1 - part->leaf0;
+    int64_t all = gm_max(part->leaf1 - part->leaf0, plan->leaves > 0);
     return plan->keep ? all : gm_min(plan->step_leaves, all);
 }
 

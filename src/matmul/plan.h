@@ -128,7 +128,8 @@ int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t 
  * early, and so is the last one of a layer, as other layers wait for it. */
 int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf);
 
-/* The most leaves that a panel of a part holds. */
+/* The most leaves that a panel of a part holds: one at least, also of a part without leaves, which may have to repair
+ * tiles of C. */
 int64_t gm_matmul_plan_panel_leaves(const gm_matmul_plan *plan, const gm_matmul_part *part);
 
 /* Rows of the bands of a block: whole tiles, some waves of the device where bands are multiplied. */

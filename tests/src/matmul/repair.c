@@ -119,48 +119,64 @@ static int same_data(const char *a, const char *b)
     return same;
 }
 
+enum { ONE_LEAF = 70 };
+
 static const struct {
     const char *name, *options;
     int64_t device_memory;
+    int k; /* of the product; ONE_LEAF: of three layers, rank 2's alone has a leaf */
 } ways[] = {
-    {"processor, rows", "--grid 3x1x1", 0},
-    {"processor, columns", "--grid 1x3x1", 0},
-    {"processor, layers", "--grid 1x1x3", 0},
-    {"kept", "--grid 1x3x1", INT64_C(1) << 30},
-    {"blocks", "--grid 3x1x1", 1 << 20},
-    {"layers in blocks", "--grid 1x1x3", 2 << 20},
-    {"shared rows", "--panels exchange --grid 1x3x1", INT64_C(1) << 30},
-    {"shared columns", "--panels exchange --grid 3x1x1", INT64_C(1) << 30},
+    {"processor, rows", "--grid 3x1x1", 0, K},
+    {"processor, columns", "--grid 1x3x1", 0, K},
+    {"processor, layers", "--grid 1x1x3", 0, K},
+    {"processor, layers without leaves", "--grid 1x1x3", 0, ONE_LEAF},
+    {"kept", "--grid 1x3x1", INT64_C(1) << 30, K},
+    {"layers without leaves", "--grid 1x1x3", INT64_C(1) << 30, ONE_LEAF},
+    {"blocks", "--grid 3x1x1", 1 << 20, K},
+    {"layers in blocks", "--grid 1x1x3", 2 << 20, K},
+    {"layers without leaves, in blocks", "--grid 1x1x3", 2 << 20, ONE_LEAF},
+    {"shared rows", "--panels exchange --grid 1x3x1", INT64_C(1) << 30, K},
+    {"shared columns", "--panels exchange --grid 3x1x1", INT64_C(1) << 30, K},
 };
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-/* Uniform elements of [0, 1): the norms that the threshold is relative to, for a block of all of C at most. */
-static double scale_of(void)
+/* A product by a way, into a file of the folder. */
+static outcome multiply_by(int way, const char *file)
 {
-    double element = K / 3.0, vector = 7.0 / 3;
+    char line[512];
+    snprintf(line, sizeof line,
+             "matmul %s/in.h5:/A[:,:%d] %s/in.h5:/B[:%d] -o %s/%s --force --no-sync --threads 2 --piece 50000 %s",
+             folder, ways[way].k, folder, ways[way].k, folder, file, ways[way].options);
+    return run(line, ways[way].device_memory);
+}
+
+/* Uniform elements of [0, 1): the norms that the threshold is relative to, for a block of all of C at most. */
+static double scale_of(int k)
+{
+    double element = k / 3.0, vector = 7.0 / 3;
     return sqrt(element) * sqrt((M > N ? M : N) * vector * element);
 }
 
-static int mend(int index, double threshold)
+static int mend(int way, double threshold)
 {
-    char line[512], clean[64], mended[64];
-    const int64_t victim = random_below(ranks.size), row = random_below(M), col = random_below(N);
-    snprintf(clean, sizeof clean, "%s/clean.h5", folder);
+    char clean[64], mended[64];
+    int64_t victim = random_below(ranks.size), row = random_below(M), col = random_below(N);
+    if (ways[way].k == ONE_LEAF)
+        victim = 2;
+    snprintf(clean, sizeof clean, "%s/clean.%d.h5", folder, ways[way].k);
     snprintf(mended, sizeof mended, "%s/mended.h5", folder);
-    snprintf(line, sizeof line, "matmul %s/in.h5 -o %s --force --no-sync --threads 2 --piece 50000 %s", folder, mended,
-             ways[index % WAYS].options);
-    fault = ranks.rank == victim ? 10 * threshold * scale_of() : 0;
+    fault = ranks.rank == victim ? 10 * threshold * scale_of(ways[way].k) : 0;
     fault_row = row;
     fault_col = col;
-    outcome o = run(line, ways[index % WAYS].device_memory);
+    outcome o = multiply_by(way, "mended.h5");
     int good = o.status == GM_OK;
     if (ranks.rank == 0)
         good = good && o.repaired == 1 && same_data(clean, mended);
     if (!good) {
         gm_error error;
         gm_error_get(&error);
-        tap_diag("%s, element [%lld, %lld] of rank %lld: status %d, %lld tiles: %s", ways[index % WAYS].name,
-                 (long long)row, (long long)col, (long long)victim, o.status, (long long)o.repaired, error.text);
+        tap_diag("%s, element [%lld, %lld] of rank %lld: status %d, %lld tiles: %s", ways[way].name, (long long)row,
+                 (long long)col, (long long)victim, o.status, (long long)o.repaired, error.text);
     }
     gm_error_clear();
     return good;
@@ -168,20 +184,19 @@ static int mend(int index, double threshold)
 
 static void check_faults(int runs)
 {
-    char line[512];
+    char clean[64];
     double threshold[WAYS];
     int good = 0, passed = 0;
     for (int i = 0; i < WAYS; i++) {
-        snprintf(line, sizeof line, "matmul %s/in.h5 -o %s/clean.h5 --force --no-sync --threads 2 %s", folder, folder,
-                 ways[i].options);
-        outcome o = run(line, ways[i].device_memory);
+        snprintf(clean, sizeof clean, "clean.%d.h5", ways[i].k);
+        outcome o = multiply_by(i, clean);
         threshold[i] = o.threshold;
         passed += o.status == GM_OK && o.repaired == 0;
     }
     gm_broadcast_all(threshold, sizeof threshold);
     tap_ok(passed == WAYS, "without a fault nothing is computed again");
     for (int i = 0; i < runs; i++)
-        good += mend(i, threshold[i % WAYS]);
+        good += mend(i % WAYS, threshold[i % WAYS]);
     tap_ok(good == runs, "%d of %d wrong elements are found and mended", good, runs);
 }
 
