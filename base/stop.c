@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ enum { SIGNALS = sizeof signals / sizeof signals[0] };
 static char messages[SIGNALS][GM_MESSAGE_MAX]; /* made before a handler needs them */
 static volatile sig_atomic_t caught, ended, immediate, speaks_now;
 static volatile double caught_at;
+static atomic_int abandoned;
 static pid_t main_thread;
 static int (*peers_cancelled)(void);
 
@@ -72,8 +74,16 @@ int gm_stop_status(void)
 {
     if (gm_stop_asked())
         return gm_fail(GM_ESTOPPED, STOPPED, (int)caught, strsignal((int)caught));
-    /* Neither other threads nor a forked child may call MPI. */
-    return peers_cancelled && gettid() == main_thread && peers_cancelled() ? GM_EPEER : GM_OK;
+    if (ended) /* a peer may hear a signal while this rank completes the output, and say so */
+        return GM_OK;
+    if (gettid() != main_thread) /* neither other threads nor a forked child may call MPI */
+        return atomic_load(&abandoned) ? GM_EPEER : GM_OK;
+    return peers_cancelled && peers_cancelled() ? GM_EPEER : GM_OK;
+}
+
+void gm_stop_abandon(int is_abandoned)
+{
+    atomic_store(&abandoned, is_abandoned);
 }
 
 void gm_stop_set_peers(int (*cancelled)(void))

@@ -13,9 +13,13 @@ void gm_stop_set_immediate(int is_immediate, int speaks);
 /* Has a signal asked the program to stop? For any thread. */
 int gm_stop_asked(void);
 
-/* GM_OK; GM_ESTOPPED, with a message, after a signal; on the main thread GM_EPEER when another rank has failed or
- * stopped. For loops that take long. */
+/* GM_OK; GM_ESTOPPED, with a message, after a signal; GM_EPEER when another rank has failed or stopped, which the main
+ * thread alone learns, or, on any other thread, when the run is abandoned. For loops that take long. */
 int gm_stop_status(void);
+
+/* 1: the run of this rank has failed: threads that work ahead of it, or wait for its output, end soon. 0: another run
+ * begins. */
+void gm_stop_abandon(int is_abandoned);
 
 /* How gm_stop_status() asks for the other ranks: on the thread that calls this one, and in its process. */
 void gm_stop_set_peers(int (*cancelled)(void));

@@ -6,6 +6,7 @@
 #include "base/file/new_file.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "base/stop.h"
 #include "base/text/escape.h"
 #include "base/text/words.h"
 #include "io/describe/describe.h"
@@ -227,6 +228,7 @@ int gm_result_wait(gm_result *result)
 /* Removes what the thread has created, if it has. */
 static void abandon(gm_result *result)
 {
+    gm_stop_abandon(1);
     int created = result->maker && gm_result_wait(result) == GM_OK;
     end_maker(result);
     if (created)
@@ -238,6 +240,7 @@ int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset 
 {
     int threads, named = 0, first = job->ranks->rank == 0;
     *result = (gm_result){.record = record};
+    gm_stop_abandon(0);
     maker *m = first ? calloc(1, sizeof *m) : NULL;
     int status = gm_job_agree_all(job, first && !m ? gm_fail(GM_EDEVICE, "no memory to create the output") : GM_OK);
     if (!status)
@@ -364,6 +367,8 @@ static json_t *describe(const gm_output_record *record)
 static int close_all(gm_job *job, gm_result *result, int status)
 {
     double from = gm_clock(), synced = job->report.sync_s;
+    if (status)
+        gm_stop_abandon(1);
     int filled = end_maker(result), closed = gm_output_close(result->output, &job->report.sync_s);
     result->output = NULL;
     status = gm_job_agree_all(job, status ? status : filled ? filled : closed);

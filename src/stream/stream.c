@@ -285,6 +285,7 @@ static void finish_failed_run(gm_stream *s, int status)
 {
     if (status != GM_EPEER)
         gm_cancel();
+    gm_stop_abandon(1);
     for (int stage = 0; stage < GM_DEVICE_STAGES; stage++)
         s->setup.ops->queue_sync(s->queues[stage]);
     gm_stream_io_drain(s->io);
@@ -307,6 +308,7 @@ int gm_stream_run(gm_stream *s, const gm_program *program, gm_phase_times *times
     s->program = program;
     s->issued = s->started = 0;
     s->on_device = s->exhausted = s->awaits = 0;
+    gm_stop_abandon(0);
     int status = gm_stream_io_begin(s->io, program, s->queues[GM_DEVICE_STAGE_IN]);
     if (!status)
         status = run_pieces(s, times);

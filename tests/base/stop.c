@@ -2,6 +2,7 @@
  * result is complete. Each case in a process of its own. */
 #include "base/stop.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -73,6 +74,32 @@ static int peers(void)
                : 1;
 }
 
+static void *ask(void *status)
+{
+    *(int *)status = gm_stop_status();
+    return NULL;
+}
+
+static int abandoned(void)
+{
+    pthread_t thread;
+    int there[2] = {-1, -1};
+    gm_stop_set_peers(NULL);
+    for (int i = 0; i < 2; i++) {
+        gm_stop_abandon(!i);
+        if (gm_stop_status() || pthread_create(&thread, NULL, ask, &there[i]) || pthread_join(thread, NULL))
+            return 1;
+    }
+    return there[0] == GM_EPEER && there[1] == GM_OK ? DONE : 1;
+}
+
+static int peers_after_the_end(void)
+{
+    gm_stop_set_peers(always);
+    gm_stop_end();
+    return gm_stop_status() == GM_OK ? DONE : 1;
+}
+
 static int code_of(int (*body)(void))
 {
     int state;
@@ -91,5 +118,7 @@ int main(void)
     tap_ok(code_of(twice_in_time) == GM_ESTOPPED, "one after two seconds ends the process with 75");
     tap_ok(code_of(after_the_end) == DONE, "none counts when the result is complete");
     tap_ok(code_of(peers) == DONE, "other ranks are asked for on the main thread, and not in a forked child");
+    tap_ok(code_of(peers_after_the_end) == DONE, "and not when the result is complete");
+    tap_ok(code_of(abandoned) == DONE, "other threads learn that the run is abandoned, the main thread does not");
     return tap_done();
 }

@@ -222,8 +222,8 @@ def fault(spec="", **settings):
     """The environment of a run whose calls fail by tests/preload/fault.c: "KIND:N:RANK:ACTION"; log=FILE,
     callers=NAMES, under=FOLDER, start=POINT (GPUMEM_FAULT_FROM)."""
     names = {"log": "LOG", "callers": "CALLERS", "under": "UNDER", "start": "FROM"}
-    given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value for key,
-             value in settings.items()}
+    given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value
+             for key, value in settings.items()}
     return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec} | given
 
 

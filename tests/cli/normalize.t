@@ -307,8 +307,10 @@ def refusals():
         gm.ok(not faults, f"{device}: refused: {arguments}", *faults, ran)
     before = gm.state()
     for out, pattern in (("in.h5", "is one of the inputs"), ("other.h5", "is one of the inputs")):
-        ran = gm.run(f"normalize in.h5 -o {out} --force --method flatfield --flat in.h5 --dark in.h5 --device {device}"
-                     if out == "in.h5" else f"normalize other.h5 -o other.h5 --force --device {device}")
+        words = f"normalize {out} -o {out} --force --device {device}"
+        if out == "in.h5":
+            words += " --method flatfield --flat in.h5 --dark in.h5"
+        ran = gm.run(words)
         gm.ok(not gm.faults_of_refusal(ran, 4, pattern) and gm.state() == before,
               f"{device}: no input is replaced: {out}", ran)
 

@@ -281,6 +281,6 @@ def signals():
 
 for device in gm.devices():
     gm.together([matmul_fails, signals])
-gm.together([others_fail, *([without_memory, without_memory_in_libraries, mpi_fails] if os.path.exists(gm.FAULT)
-                            and os.path.getsize(gm.FAULT) else [])])
+with_faults = [without_memory, without_memory_in_libraries, mpi_fails]
+gm.together([others_fail, *(with_faults if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else [])])
 gm.done()

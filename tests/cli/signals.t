@@ -110,8 +110,8 @@ def stopped(title, arguments, after, may_end, number, *ranks):
 def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     """only: the signal goes to this rank alone. Returns the faults, and the run."""
     before = gm.state()
-    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=SLOW_SPACE
-                              if title.startswith("space") else SLOW_DISK if "flush" in title else None)
+    slow = SLOW_SPACE if title.startswith("space") else SLOW_DISK if "flush" in title else None
+    command = gm.command_line(arguments + " --device cpu", ranks, 60, environment=slow)
     if only is not None:
         command.insert(-len(gm.words(arguments)) - 3, gm.wrapper("named", 'echo $$ >"pid.$rank"; exec "$program" "$@"'))
         del command[command.index(gm.PROGRAM)]
@@ -175,6 +175,23 @@ def flushes_of_ranks():
                 "gen matrices out.h5 --size 7000 --type f32", 3, False, signal.SIGTERM, 3, only)
 
 
+def too_late():
+    """A signal while rank 0 completes the output and the others wait for it: the run ends as if there had been none."""
+    if not SLOW_DISK:
+        return
+    words = "gen matrices out.h5 --size 64 --type f32 --threads 1 --device cpu --report report.json"
+    child = gm.start(gm.command_line(words, 2, 60, environment=gm.fault("sync:3:0:delay=4000"))) # the last one
+    until = time.monotonic() + 20
+    while time.monotonic() < until and not os.path.exists("out.h5"): # it has its name; the folder is to be flushed
+        time.sleep(0.05)
+    time.sleep(1)
+    running = child.poll() is None
+    os.kill(child.pid, signal.SIGUSR2)
+    ran = gm.finish(child, 20)
+    gm.ok(running and ran.code == 0 and not ran.errors and os.path.exists("report.json")
+          and gm.read("out.h5", "/A").shape == (64, 64), "2 ranks, a signal after the output is complete", running, ran)
+
+
 def failures():
     """A disk that fails in the middle of a flush tells it in that step alone."""
     for call in (1, 2, 3, 7) if SLOW_DISK else ():
@@ -190,5 +207,5 @@ def failures():
 for it in PHASES:
     gm.together([functools.partial(phase, *it)])
 gm.together([ranks])
-gm.together([flushes_of_ranks, failures])
+gm.together([flushes_of_ranks, too_late, failures])
 gm.done()

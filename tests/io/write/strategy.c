@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/file/new_file.h"
+#include "base/stop.h"
 #include "tests/io/write/each.h"
 
 /* Every write strategy, forced: pages and half pages, dense in memory and with gaps. */
@@ -147,6 +148,38 @@ static void check_overlap(void)
     free(row);
 }
 
+/* After the failure of a run neither the allocation nor a writer that waits for it goes on to its end. */
+static void check_abandoned(void)
+{
+    static const int64_t large[2] = {21000, 1000};
+    const double row[1000] = {0};
+    gm_output *output = NULL;
+    for (gm_write_strategy strategy = GM_WRITE_ALLOCATED; strategy <= GM_WRITE_MAPPED; strategy++) {
+        pthread_t thread;
+        int filled = -1;
+        struct stat st;
+        if (!works(strategy)) {
+            tap_skip("not on this file system", "%s: abandoned", gm_write_strategy_name(strategy));
+            continue;
+        }
+        start("overlap.h5", 1);
+        add("/C", GM_DTYPE_F64, 2, large);
+        record.strategy = strategy;
+        record.overlap = 1;
+        succeeds(gm_output_create(&record) || gm_output_open(&record, &output), "abandoned while space is to come");
+        gm_stop_abandon(1);
+        pthread_create(&thread, NULL, fill, &filled);
+        int status = gm_output_write(output, 0, 20999, 1, 0, 1000, row, 0);
+        pthread_join(thread, NULL);
+        gm_stop_abandon(0);
+        tap_ok(filled == GM_EPEER && status == GM_EPEER && !fstat(record.descriptor, &st) && st.st_size < record.space,
+               "%s: neither goes on", gm_write_strategy_name(strategy));
+        gm_output_close(output, NULL);
+        gm_output_discard(&record);
+        gm_error_clear();
+    }
+}
+
 /* Space that ends after the first slice: a writer that waits for more fails as well, and no file is left. */
 static void check_overlap_full(void)
 {
@@ -223,6 +256,7 @@ int main(void)
     check_probe();
     check_overlap();
     check_full_mount();
+    check_abandoned();
     check_overlap_full();
     check_full();
     tap_ok(open_files() == before, "no file is left open");
