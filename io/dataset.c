@@ -19,6 +19,14 @@ char *gm_dataset_title(const gm_dataset *dataset, char *text)
     return text;
 }
 
+int gm_dataset_check(const gm_dataset *dataset, const char *title)
+{
+    int status = gm_identity_check(&dataset->identity, dataset->file, title);
+    if (!status && dataset->data_file[0])
+        status = gm_identity_check(&dataset->data_identity, dataset->data_file, title);
+    return status;
+}
+
 void gm_dataset_matrix(const gm_dataset *dataset, int64_t *rows, int64_t *cols)
 {
     *rows = dataset->view_rank > 0 ? dataset->view[0] : 1;

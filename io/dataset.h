@@ -58,6 +58,10 @@ int64_t gm_dataset_elements(const gm_dataset *dataset);
 /* "FILE:DATASET[SELECTION]", for messages; text has room for GM_PATH_MAX bytes (cut if longer). Returns text. */
 char *gm_dataset_title(const gm_dataset *dataset, char *text);
 
+/* Are the dataset's file and the file of its data, by their names, still those described? GM_EINPUT, "TITLE: has
+ * changed during the run". Thread-safe. */
+int gm_dataset_check(const gm_dataset *dataset, const char *title);
+
 /* "300x200x100", "scalar": a shape, for messages. text has room for GM_SHAPE_TEXT bytes. Returns text. */
 enum { GM_SHAPE_TEXT = GM_RANK_MAX * 21 };
 char *gm_shape_format(int rank, const int64_t *dims, char *text);

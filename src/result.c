@@ -239,7 +239,7 @@ int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset 
                         gm_result *result)
 {
     int threads, named = 0, first = job->ranks->rank == 0;
-    *result = (gm_result){.record = record};
+    *result = (gm_result){.record = record, .inputs = inputs, .input_count = input_count};
     gm_stop_abandon(0);
     maker *m = first ? calloc(1, sizeof *m) : NULL;
     int status = gm_job_agree_all(job, first && !m ? gm_fail(GM_EDEVICE, "no memory to create the output") : GM_OK);
@@ -308,6 +308,8 @@ static int copy_attributes(const gm_result *result)
     if (!status && skipped > 0)
         gm_warn("%s: %d attribute%s could not be copied, the first of them is '%s'",
                 gm_dataset_title(result->attributes, title), skipped, skipped > 1 ? "s" : "", first);
+    for (int i = 0; i < result->input_count && !status; i++) /* no input has changed until now */
+        status = gm_dataset_check(&result->inputs[i], gm_dataset_title(&result->inputs[i], title));
     return status;
 }
 

@@ -8,9 +8,11 @@
 enum { GM_RESULT_ATTRIBUTES = 16 }; /* of an operation, in addition to those of provenance */
 
 typedef struct gm_result {
-    gm_output_record *record;     /* the same on all ranks once it is open; lent */
-    gm_output *output;            /* this rank's way into it; NULL when closed */
-    struct gm_maker *maker;       /* rank 0: the thread that makes the file */
+    gm_output_record *record; /* the same on all ranks once it is open; lent */
+    gm_output *output;        /* this rank's way into it; NULL when closed */
+    struct gm_maker *maker;   /* rank 0: the thread that makes the file */
+    const gm_dataset *inputs; /* [input_count], of the run; lent */
+    int input_count;
     const gm_dataset *attributes; /* rank 0: the dataset whose attributes the first one of the output gets; NULL for
                                      none; lent */
     gm_axes axes;                 /* of the first one of the output, in that dataset */

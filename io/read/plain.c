@@ -77,16 +77,6 @@ static int open_foreign(gm_plain *plain)
     return gm_foreign_open(&plain->dataset, plain->title, &plain->foreign);
 }
 
-/* After it was opened by its name, as libhdf5 has the descriptor. */
-static int check_identity(const gm_plain *plain)
-{
-    const gm_dataset *dataset = &plain->dataset;
-    int status = gm_identity_check(&dataset->identity, dataset->file, plain->title);
-    if (!status && dataset->data_file[0])
-        status = gm_identity_check(&dataset->data_identity, dataset->data_file, plain->title);
-    return status;
-}
-
 int gm_plain_open(const gm_dataset *dataset, const char *title, gm_plain **out)
 {
     gm_plain *plain = calloc(1, sizeof *plain);
@@ -104,7 +94,7 @@ int gm_plain_open(const gm_dataset *dataset, const char *title, gm_plain **out)
     if (!status && !plain->read)
         status = open_foreign(plain);
     if (!status && !dataset->direct)
-        status = check_identity(plain);
+        status = gm_dataset_check(dataset, title); /* after it was opened by its name, as libhdf5 has the descriptor */
     if (status)
         gm_plain_close(plain);
     else

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """Virtual datasets, and inputs that change: every element is right, or the run ends with 3 and makes no output."""
+import glob
 import os
 import signal
 import sys
@@ -319,6 +320,26 @@ def changing(arguments, delay, change, output):
     return gm.finish(child, 60)
 
 
+def changed_while_packed():
+    """An input is replaced after its last element is read: the attributes of another file are not copied."""
+    x = np.random.default_rng(2).integers(0, 60000, (20, 1000, 1000), "u2")
+    for name in ("packed.h5", "another.h5"):
+        gm.write(name, d=x)
+        with h5py.File(name, "a") as file:
+            file["d"].attrs["who"] = name
+    child = gm.start(gm.command_line("normalize packed.h5 -o z.h5 --deflate 9 --device cpu --no-sync"))
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not glob.glob(".z.h5*.spool.*"):
+        time.sleep(0.01)
+    os.replace("another.h5", "packed.h5")
+    running = child.poll() is None
+    ran = gm.finish(child, 60)
+    left = glob.glob("*z.h5*") + glob.glob(".z.h5*")
+    gm.ok(running and not gm.faults_of_refusal(ran, 3, WHY, 60) and not left,
+          "replaced while the chunks of the output are packed", running, ran, left)
+    os.remove("packed.h5")
+
+
 def changed_inputs():
     """Whenever an input changes: the right elements or no output at all."""
     rng = np.random.default_rng(1)
@@ -373,5 +394,6 @@ orders()
 levels()
 many_mappings()
 another_file()
+changed_while_packed()
 changed_inputs()
 gm.done()
