@@ -1,8 +1,11 @@
+#define _GNU_SOURCE /* environ */
 #include "mpi/launcher.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int is_set(const char *name)
 {
@@ -57,4 +60,44 @@ int gm_launcher_local_rank(void)
         if (is_set(names[i]))
             return (int)number_of(names[i]);
     return is_task() ? (int)number_of("SLURM_LOCALID") : -1;
+}
+
+/* Are the variables of Slurm's step those of this process, and not of the daemon of another launcher? */
+static int is_in_step(void)
+{
+    const char *space = getenv("PMIX_NAMESPACE");
+    return is_set("SLURM_STEP_ID") && !is_set("OMPI_COMM_WORLD_RANK") && (!space || strncmp(space, "slurm.", 6) == 0);
+}
+
+int gm_launcher_size(void)
+{
+    long size = number_of("OMPI_COMM_WORLD_SIZE");
+    if (size < 0)
+        size = number_of("PMI_SIZE");
+    if (size < 0 && is_in_step())
+        size = number_of("SLURM_STEP_NUM_TASKS");
+    return size > 0 ? (int)size : 0;
+}
+
+static char step[32]; /* the number of the step that was left; "": none */
+
+void gm_launcher_leave_step(void)
+{
+    if (!is_in_step() || gm_launcher_size() != 1)
+        return;
+    snprintf(step, sizeof step, "%s", getenv("SLURM_STEP_ID"));
+    unsetenv("SLURM_STEP_ID");
+    for (size_t i = 0; environ[i];) {
+        char name[64];
+        if (strncmp(environ[i], "PMI", 3) == 0 && sscanf(environ[i], "%63[^=]=", name) == 1 && !unsetenv(name))
+            continue; /* the next one is in its place */
+        i++;
+    }
+}
+
+void gm_launcher_enter_step(void)
+{
+    if (step[0])
+        setenv("SLURM_STEP_ID", step, 1);
+    step[0] = '\0';
 }

@@ -54,16 +54,18 @@ int gm_ranks_start_all(gm_ranks *ranks)
     int provided;
     if (!gm_launcher_is_there())
         start_alone();
-    gm_stop_set_immediate(1, gm_launcher_rank() == 0);
+    int number = gm_launcher_rank(), started = gm_launcher_size();
+    gm_stop_set_immediate(1, number == 0);
     int status = gm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     gm_stop_set_immediate(0, 0);
+    gm_launcher_enter_step();
     gm_stdout_buffer();
     if (status)
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &ranks->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks->size);
-    char name[MPI_MAX_PROCESSOR_NAME];
+    char name[MPI_MAX_PROCESSOR_NAME], library[256];
     int length;
     MPI_Get_processor_name(name, &length);
     gm_escape_line(name, ranks->host, sizeof ranks->host);
@@ -72,6 +74,14 @@ int gm_ranks_start_all(gm_ranks *ranks)
     status = status ? status : prepared;
     if (!status && provided < MPI_THREAD_FUNNELED)
         status = gm_fail(GM_EMPI, "this MPI library does not support MPI_THREAD_FUNNELED");
+    if (!status && ranks->size == 1 && started > 1) {
+        status = gm_fail(GM_EMPI,
+                         "%d processes were started, and each is alone for MPI: expected the mpirun of %s, or srun "
+                         "--mpi=TYPE with a type that it knows (srun --mpi=list)",
+                         started, gm_mpi_version(library));
+        ranks->rank = number; /* one of them says so */
+        return status;
+    }
     return gm_agree_all(ranks, status);
 }
 

@@ -69,6 +69,7 @@ int main(int argc, char **argv)
 {
     double started = gm_clock();
     gm_blas_restart(argv);
+    gm_launcher_leave_step();
     gm_log_start();
     gm_stop_install();
     gm_options options;

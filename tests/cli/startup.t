@@ -50,6 +50,14 @@ gm.ok(compare - empty <= ALLOWED, f"{compare - empty:.3f} s more than an empty M
 ran = gm.run("compare xy.h5:/x xy.h5:/y", environment={"TMPDIR": os.path.abspath("xy.h5")})
 gm.ok(ran.code == 0, "alone it makes no folder of MPI in TMPDIR", ran)
 
+if gm.OPEN_MPI:
+    ran = gm.run("compare xy.h5:/x xy.h5:/y", environment={"SLURM_JOBID": "7", "SLURM_NODELIST": "here",
+                                                           "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"})
+    gm.ok(ran.code == 0 and not ran.errors, "alone in a step of Slurm that does not serve MPI", ran)
+    for number in ("0", "1"):
+        ran = gm.run("compare xy.h5:/x xy.h5:/y", environment={"PMI_RANK": number, "PMI_SIZE": "2"})
+        gm.ok(ran.code == 7 and len(ran.errors) == (number == "0") and not ran.out,
+              f"rank {number} of the launcher of another MPI: refused, by one message", ran)
 ran = gm.run("compare --help", environment={"POSIXLY_CORRECT": "1"})
 gm.ok(ran.code == 0 and "Usage: gpumem-run compare" in ran.out, "options follow the operation with POSIXLY_CORRECT too",
       ran)

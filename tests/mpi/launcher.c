@@ -15,7 +15,10 @@ static const char *const names[] = {"OMPI_COMM_WORLD_RANK",
                                     "MPI_LOCALRANKID",
                                     "SLURM_PROCID",
                                     "SLURM_LOCALID",
-                                    "SLURM_STEP_NUM_TASKS"};
+                                    "SLURM_STEP_NUM_TASKS",
+                                    "SLURM_STEP_ID",
+                                    "OMPI_COMM_WORLD_SIZE",
+                                    "PMIX_SERVER_URI41"};
 
 static const struct {
     const char *what, *environment;
@@ -50,6 +53,26 @@ static const struct {
     {"srun with PMIx and no local number", "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.1.0 SLURM_PROCID=1", 1, 1, -1},
 };
 
+static const struct {
+    const char *what, *environment;
+    int size, leaves;
+} steps[] = {
+    {"nobody", "", 0, 0},
+    {"mpirun", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4", 4, 0},
+    {"mpirun of one rank under Slurm",
+     "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 PMIX_RANK=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1", 1, 0},
+    {"Hydra", "PMI_RANK=1 PMI_SIZE=3", 3, 0},
+    {"Hydra under Slurm", "PMI_RANK=1 PMI_SIZE=3 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1", 3, 0},
+    {"another server of PMIx under Slurm",
+     "PMIX_RANK=1 PMIX_NAMESPACE=prterun-host-4711@1 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1", 0, 0},
+    {"srun", "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2", 2, 0},
+    {"srun of one task", "SLURM_STEP_ID=3 SLURM_STEP_NUM_TASKS=1", 1, 1},
+    {"srun of one task, PMIx",
+     "PMIX_RANK=0 PMIX_NAMESPACE=slurm.pmix.4711.0 PMIX_SERVER_URI41=x SLURM_STEP_ID=3 SLURM_STEP_NUM_TASKS=1", 1, 1},
+    {"srun of one task, PMI-2", "PMI_RANK=0 PMI_SIZE=1 SLURM_STEP_ID=3 SLURM_STEP_NUM_TASKS=1", 1, 1},
+    {"a batch script", "SLURM_PROCID=0 SLURM_LOCALID=0", 0, 0},
+};
+
 static void set_environment(const char *words)
 {
     char text[512];
@@ -63,8 +86,27 @@ static void set_environment(const char *words)
     }
 }
 
+/* The step that is left and entered again. */
+static void check_step(int i)
+{
+    static const char *const ranks[] = {"PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_URI41", "PMI_RANK", "PMI_SIZE"};
+    set_environment(steps[i].environment);
+    int size = gm_launcher_size(), was_in = getenv("SLURM_STEP_ID") != NULL, are_there = 0;
+    gm_launcher_leave_step();
+    int left = was_in && !getenv("SLURM_STEP_ID");
+    for (size_t k = 0; k < sizeof ranks / sizeof ranks[0]; k++)
+        are_there += left && getenv(ranks[k]) != NULL;
+    gm_launcher_enter_step();
+    int is_in = getenv("SLURM_STEP_ID") != NULL;
+    set_environment("");
+    tap_ok(size == steps[i].size && left == steps[i].leaves && !are_there && is_in == was_in,
+           "%s: %d ranks, step left: %d", steps[i].what, size, left);
+}
+
 int main(void)
 {
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        check_step((int)i);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         set_environment(cases[i].environment);
         int there = gm_launcher_is_there(), rank = gm_launcher_rank(), local = gm_launcher_local_rank();
