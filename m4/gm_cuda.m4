@@ -21,11 +21,16 @@ AS_CASE([$with_cuda],
     [no], [gm_cuda_why="not wanted"],
     [yes|auto], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])],
     [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
+gm_cuda_arch_given=$with_cuda_arch
+AS_CASE([$with_cuda], [yes|auto], [gm_cuda_places="on PATH or in /usr/local/cuda/bin"],
+    [gm_cuda_places="in $with_cuda/bin"])
 AS_IF([test $with_cuda != no],
-    [AS_IF([test -n "$NVCC"], [gm_cuda_try], [gm_cuda_why="no nvcc on PATH or in /usr/local/cuda/bin"])])
+    [AS_IF([test -n "$NVCC"], [gm_cuda_try], [gm_cuda_why="no nvcc $gm_cuda_places"])])
 
 AS_IF([test -n "$gm_cuda_why" && test $with_cuda != no && test $with_cuda != auto],
     [AC_MSG_ERROR([CUDA was asked for: $gm_cuda_why])])
+AS_IF([test -n "$gm_cuda_why" && test $with_cuda != no && test -n "$NVCC" && test "$gm_cuda_arch_given" != default],
+    [AC_MSG_ERROR([--with-cuda-arch=$gm_cuda_arch_given: $gm_cuda_why])])
 AS_IF([test -z "$gm_cuda_why"], [AC_DEFINE([GM_HAVE_CUDA], [1], [Define to 1 if the program is built for CUDA devices.])])
 AM_CONDITIONAL([HAVE_CUDA], [test -z "$gm_cuda_why"])
 AC_SUBST([NVCC_ARCH])

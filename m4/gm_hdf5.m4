@@ -28,6 +28,8 @@ AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include <H5pubconf.h>
      HDF5_CPPFLAGS="$HDF5_CPPFLAGS $MPI_CPPFLAGS"
      HDF5_LIBS="$HDF5_LIBS $MPI_LIBS"])
 CPPFLAGS=$gm_save_CPPFLAGS
+AS_CASE([$with_hdf5:$gm_hdf5_flavour], [serial:parallel|parallel:serial],
+    [AC_MSG_ERROR([--with-hdf5=$with_hdf5: only a $gm_hdf5_flavour HDF5 for $MPI_FAMILY was found])])
 
 GM_TRY_LINK([HDF5 1.10.3 or newer], [$HDF5_CPPFLAGS], [$HDF5_LIBS],
     [AC_LANG_PROGRAM([[#include <hdf5.h>

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE 1 /* RTLD_DEFAULT */
 #include "kernels/blas/blas.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <omp.h>
 #include <stdio.h>
@@ -60,7 +62,13 @@ void gm_blas_threads(int threads)
 #elif defined(GM_BLAS_BLIS)
     bli_thread_set_num_threads(threads);
 #else
-    (void)threads;
+    /* Debian's libblas is an alternative, and may be OpenBLAS, which then takes the threads that it likes. */
+    void (*set)(int);
+    *(void **)&set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+    int before = omp_get_max_threads();
+    if (set)
+        set(threads);
+    omp_set_num_threads(before);
 #endif
 }
 

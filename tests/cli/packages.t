@@ -126,7 +126,7 @@ else:
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("MODULE", "LOADEDMODULES", "__MODULES"))}
     clean["MODULEPATH"] = os.path.abspath("modules")
-    root = re.search(r"setenv GPUMEM_ROOT (\S+)", open(modulefile).read())[1]
+    root = re.search(r"setenv GPUMEM_ROOT \{(.+)\}", open(modulefile).read())[1]
     # that would stay where it is
     clean["PATH"] = ":".join(folder for folder in clean["PATH"].split(":") if folder != f"{root}/bin")
     ran = subprocess.run(["tclsh", command, "sh", "load", "gpumem"], capture_output=True, text=True, env=clean)
