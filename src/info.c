@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* A device that cannot be opened (taken, broken) is listed with the reason instead of its name. */
@@ -238,6 +239,9 @@ static int print_leftover(void *context, const gm_leftover *found)
 static int list_leftovers(const gm_options *o)
 {
     leftovers l = {.clean = o->clean, .others = o->force};
+    struct stat st;
+    if (stat(o->leftovers, &st) || !S_ISDIR(st.st_mode))
+        return gm_fail(GM_EINPUT, "--leftovers %s: no such folder", o->leftovers);
     int status = gm_leftovers_each(o->leftovers, NULL, print_leftover, &l);
     if (status)
         return status;

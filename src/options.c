@@ -201,7 +201,8 @@ static int check_fit(const gm_options *options)
     if (options->quiet && options->verbose)
         return gm_fail(GM_EUSAGE, "--quiet and --verbose exclude each other, expected one of them");
     if (options->force && !may_replace(options))
-        return gm_fail(GM_EUSAGE, "--force: %s writes no file here, expected --report as well", operations[op].name);
+        return gm_fail(GM_EUSAGE, "--force: %s writes no file here, expected --%s as well", operations[op].name,
+                       options->leftovers ? "clean" : "report");
     if (options->threads > GM_THREADS_MOST)
         return gm_fail(GM_EUSAGE, "--threads %lld: expected at most %d", (long long)options->threads, GM_THREADS_MOST);
     if (options->model && !options->plan)

@@ -51,19 +51,27 @@ static int find_only(hid_t file, const gm_names *names, gm_dataset *record)
     unsigned long fileno, first_fileno = 0;
     haddr_t address, first_address = 0;
     const char *found = NULL;
+    int others = 0;
+    gm_names numeric = {.name = calloc((size_t)names->count + 1, sizeof *numeric.name)}; /* lent */
+    if (!numeric.name)
+        return gm_fail(GM_EDEVICE, "%s: no memory for the names of its datasets", record->file);
     for (int i = 0; i < names->count; i++) {
         if (!is_numeric(file, names->name[i], &fileno, &address))
             continue;
-        if (found && (fileno != first_fileno || address != first_address))
-            return gm_fail(GM_EINPUT, "%s: several numeric datasets, expected FILE:DATASET to name one%s", record->file,
-                           gm_names_format(names, "/", held));
+        numeric.name[numeric.count++] = names->name[i];
         if (!found) {
             found = names->name[i];
             first_fileno = fileno;
             first_address = address;
         }
+        others += fileno != first_fileno || address != first_address;
     }
-    if (!found)
+    gm_names_format(&numeric, "/", held);
+    free(numeric.name);
+    if (others)
+        return gm_fail(GM_EINPUT, "%s: several numeric datasets, expected FILE:DATASET to name one%s", record->file,
+                       held);
+    if (!found) /* datasets of other kinds tell what the file is */
         return gm_fail(GM_EINPUT, "%s: no numeric dataset%s", record->file, gm_names_format(names, "/", held));
     if (strlen(found) >= GM_NAME_MAX)
         return gm_fail(GM_EINPUT, "%s: its dataset's name is longer than %d bytes", record->file, GM_NAME_MAX - 1);

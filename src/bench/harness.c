@@ -112,8 +112,8 @@ void gm_bench_close(gm_bench *bench)
 /* Enqueues one repetition of a case between a pair of events. */
 static int put_repetition(gm_bench *bench, const gm_bench_case *c, int flush, int calls, gm_event **pair)
 {
-    int status = GM_OK;
-    if (flush)
+    int status = gm_stop_status();
+    if (!status && flush)
         status = bench->measure->flush(bench->queue, bench->flush, bench->flush_bytes);
     if (!status)
         status = bench->ops->event_record(pair[0], bench->queue);
@@ -138,10 +138,8 @@ static int put_batch(gm_bench *bench, const gm_bench_case *cases, int count, int
     int status = GM_OK, s, round;
     for (int i = 0; i < rounds * count && !status; i++) {
         place(bench, i, count, rounds, &s, &round);
-        status = gm_stop_status();
-        if (!status && round == 0 && !bench->measure->hold)
-            status = cases[s].run(cases[s].context,
-                                  bench->queue); /* while the threads of the previous case stop spinning */
+        if (round == 0 && !bench->measure->hold) /* while the threads of the previous case stop spinning */
+            status = cases[s].run(cases[s].context, bench->queue);
         if (!status)
             status = put_repetition(bench, &cases[s], flush, timings[s].calls, &bench->events[2 * i]);
     }

@@ -191,7 +191,7 @@ static int bench_all(gm_job *job, const choice choices[TESTS])
     int leading = job->ranks->rank == 0;
     int status = gm_job_agree_all(job, leading ? prepare_files(&bench, choices) : GM_OK);
     if (!status)
-        status = measure_all(&bench, choices);
+        status = gm_job_agree_all(job, measure_all(&bench, choices));
     if (!status)
         status = gm_job_agree_all(job, leading ? gm_bench_files_write(&bench) : GM_OK);
     if (!status)

@@ -365,6 +365,7 @@ else:
     gm.ok(set(os.listdir(".")) == there | {"out.h5"}, "and leaves nothing", os.listdir("."))
 refused("--clean alone", "info --clean", "--leftovers FOLDER", 2)
 refused("--leftovers and a file", "info out.h5 --leftovers .", "no FILE", 2)
-refused("--leftovers of no folder", "info --leftovers missing", "missing: cannot be listed")
+refused("--leftovers of no folder", "info --leftovers missing", "--leftovers missing: no such folder", 3)
+refused("--leftovers and --force", "info --leftovers . --force", "expected --clean as well", 2)
 os.chdir("..")
 gm.done()
