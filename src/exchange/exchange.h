@@ -16,7 +16,11 @@
 #ifndef GM_SRC_EXCHANGE_EXCHANGE_H
 #define GM_SRC_EXCHANGE_EXCHANGE_H
 
+#include "base/memory.h"
 #include "src/exchange/path.h"
+
+/* Device memory that exchanges by NCCL take of the program's own, in bytes. */
+enum { GM_EXCHANGE_DEVICE = (32 << 20) + 2 * GM_ALLOC_OVERHEAD };
 
 typedef struct gm_exchange gm_exchange;
 

@@ -12,6 +12,7 @@
 #include "kernels/exchange/nccl.h"
 #include "mpi/cancel.h"
 #include "src/exchange/cut.h"
+#include "src/exchange/exchange.h"
 #include "src/stream/pool.h"
 
 #include <stdio.h>
@@ -23,6 +24,8 @@ enum { SLOTS = 2, MOST_PIECE = 8 << 20, BATCH = 64 };
 static const double patience = 20, end_seconds = 3; /* for the start of NCCL; for its end */
 
 typedef enum direction { SEND, RECEIVE, DIRECTIONS } direction;
+
+_Static_assert(GM_EXCHANGE_DEVICE == DIRECTIONS * (SLOTS * MOST_PIECE + GM_ALLOC_OVERHEAD), "what plans count");
 
 typedef struct lane {
     gm_exchange_region region;

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "kernels/matmul/calls.h"
+#include "src/exchange/exchange.h"
 #include "src/exchange/probe.h"
 #include "src/exchange/staged.h"
 #include "src/matmul/cost.h"
@@ -160,13 +161,14 @@ static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
 {
     int64_t probe = gm_matmul_plan_chains(plan) || plan->shares ? GM_PROBE_LEAST : 0;
     int64_t staged = probe && !plan->budget.unified ? GM_STAGED_PINNED : 0;
+    int64_t nccl = staged && plan->reserves ? GM_EXCHANGE_DEVICE : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
     int64_t slot = slot_bytes(plan);
     return (gm_ring_cost){.slot = slot,
                           .out = slot,
                           .host = gm_matmul_plan_vectors(part->rows, part->cols) + staged + probe +
                                   2 * GM_ALLOC_OVERHEAD,
-                          .device = device_bytes(plan, part) + 2 * probe,
+                          .device = device_bytes(plan, part) + 2 * probe + nccl,
                           .pieces = INT64_MAX,
                           .slots = usual_depth(&plan->budget)};
 }
@@ -272,6 +274,7 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
                        gm_ring_budget *need)
 {
     const gm_ring_budget *budget = &plan->budget;
+    const int exchange_part = 16; /* of device memory, at most: where there is less, exchanges are staged */
     int64_t tiles = gm_min(budget->host, budget->device) / 8 /
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};
@@ -280,6 +283,7 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
     request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
+    plan->reserves = 0;
     plan->tile_count = gm_matmul_tile_count(&plan->problem, budget->threads, tiles);
     int status = gm_ring_plan_make(&request, budget, &plan->ring, need);
     if (status && plan->tile_count > plan->problem.wants_tiles) { /* fewer threads rather than no room for the block */
@@ -288,9 +292,10 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
     }
     if (status)
         return status;
-    for (plan->buffers = 2; plan->buffers >= 1; plan->buffers--) /* with one, the least block fits */
-        if (try_keep(plan, part) || choose_block(plan, part))
-            break;
+    for (plan->reserves = budget->device / exchange_part >= GM_EXCHANGE_DEVICE; plan->reserves >= 0; plan->reserves--)
+        for (plan->buffers = 2; plan->buffers >= 1; plan->buffers--) /* with one and no reserve the least block fits */
+            if (try_keep(plan, part) || choose_block(plan, part))
+                return GM_OK;
     return GM_OK;
 }
 

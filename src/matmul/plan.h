@@ -68,6 +68,7 @@ typedef struct gm_matmul_plan {
     int64_t block_rows, block_cols, step_leaves;
     int64_t band_rows;  /* of a block; the last band may have fewer */
     int buffers;        /* panels of A and B in flight: 1 or 2 */
+    int reserves;       /* device memory is left for exchanges by NCCL, if there are any */
     int keep;           /* one panel of A and one of B hold all leaves of the part, which is one block */
     int same;           /* kept, and A = B: one panel holds the whole of it */
     int shares;         /* kept; ranks of a row or a column of the grid read a chunk each, and exchange them */

@@ -118,6 +118,23 @@ static void test_same_cut(void)
     tap_ok(same, "tiles and leaves are the same for any number of ranks and any budget, and the budget holds");
 }
 
+/* Layers in blocks leave device memory for exchanges by NCCL, unless there is little. */
+static void test_reserve(void)
+{
+    int good = 1, reserved = 0, plans = 0;
+    for (int64_t budget = INT64_C(64) << 20; budget <= INT64_C(8) << 30; budget *= 2, plans++) {
+        gm_matmul_plan plan;
+        gm_matmul_problem p = problem(60000, 50000, 20000, 4);
+        gm_ring_budget need;
+        p.grid[0] = p.grid[1] = 1;
+        p.grid[2] = 4;
+        good &= make_within(&p, budget, 0, &plan, &need) == GM_OK && plan.ring.device_bytes <= budget &&
+                plan.reserves == (budget >= INT64_C(1) << 30);
+        reserved += plan.reserves;
+    }
+    tap_ok(good && reserved > 0 && reserved < plans, "%d of %d plans leave memory for exchanges", reserved, plans);
+}
+
 /* Bands are whole tiles of a block; a device of its own keeps A and B where it has the room, and then begins with one
  * leaf. */
 static void test_bands(void)
@@ -375,6 +392,7 @@ int main(void)
     test_cover();
     test_idle();
     test_same_cut();
+    test_reserve();
     test_bands();
     test_chain();
     test_sharing();
