@@ -135,6 +135,13 @@ def by_srun():
     job = Job("matmul", "absent.h5", options=("-N2", "--ntasks-per-node=1")).end()
     job.check("srun: the code of the program", "FAILED", "3:0", log_of(job.id).count(gm.ERROR) == 1)
     del os.environ["GPUMEM_LAUNCH"]
+    for mpi in ("none", "pmix"):
+        with open("shell", "w") as out: # as srun --pty bash
+            run = f"{gm.PROGRAM} reduce stack.h5:/d --stat max -q"
+            out.write(f"#!/bin/bash\n#SBATCH --output=shell-%j.log\nsrun --mpi={mpi} -n1 bash -c '{run} && {run}'\n")
+        job = Job("shell", options=("-N1",)).end()
+        job.check(f"a shell of srun --mpi={mpi}: each run is alone", "COMPLETED", "0:0",
+                  re.search(r"^max (\S+)\nmax \1$", log_of(job.id), re.M))
 
 
 def settings():
