@@ -12,7 +12,8 @@ GPU, the rival works with NumPy and the program with --device cpu: a trial of th
 Every time is the median of --repeat runs (3) after one that warms up; of a rival in Python of --rival-repeat (3). The
 program's is wall_s of its report, from the first open to the rename, without the start of MPI and CUDA; a rival's
 begins when its processes have imported what they need and started CUDA, and ends when the last one is done. Nobody
-waits for the disk. """
+waits for the disk.
+"""
 import argparse
 import json
 import multiprocessing

@@ -2,21 +2,24 @@
 """tests/gpu/scaling.py: what 1, 2, 4, ... and all GPUs of a host reach, and what the program's plan and its start are
 worth there.
 
-    scaling.py [--gpus N] [--folder DIR] [--gigabytes G] [--repeat R] [--other WORDS] [--loop PROGRAM] [--trial] [--json
-    FILE] [PART...]
+    scaling.py [--gpus N] [--folder DIR] [--gigabytes G] [--repeat R] [--other WORDS] [--loop PROGRAM] [--trial]
+               [--json FILE] [PART...]
 
 PART, with the seconds after which it is ended (default: all, in this order):
     reduce     240   minimum, maximum and sum of one stack in one file, --gigabytes (34), on 1, 2, 4, ... and all GPUs
-    normalize  240   the same stack to a min-max normalized one in parts, on one and all buffers    180   both with
-    several sizes of --buffer, 0 (whole slots) among them, on one and all deep       180   4096 x 1048576 x 4096 (m, k,
-    n), float32, on 1, 2, 4, ... and all square     400   n = 65536 on one and all; n = 32768 on one with
-    --device-memory of A + B + C, half and a quarter of it plan       400   --plan's expected_time beside wall_s:
-    products, n = 16384, 32768, 65536 and deep; reduce and normalize, 8 GB and --gigabytes verify     180   the phase
-    verify as a share of wall_s, n = 16384 and 32768 shapes     400   30 products of sides 256 to 131072 on one and all:
-    which are slower on all by more than 5 % startup    360   whole commands by the clock, n = 1024: alone, by all
-    ranks, mpirun with true, the bare start of CUDA, info; its steps; medians of 15 bits       400   products and
-    reductions by 1, 2, 3, ... (beyond 8 by 16, 32, ... and all) ranks, by several --grid, with much and little
-                     memory: one sha256 of each
+    normalize  240   the same stack to a min-max normalized one in parts, on one and all
+    buffers    180   both with several sizes of --buffer, 0 (whole slots) among them, on one and all
+    deep       180   4096 x 1048576 x 4096 (m, k, n), float32, on 1, 2, 4, ... and all
+    square     400   n = 65536 on one and all; n = 32768 on one with --device-memory of A + B + C, half and a quarter of
+                     it
+    plan       400   --plan's expected_time beside wall_s: products, n = 16384, 32768, 65536 and deep; reduce and
+                     normalize, 8 GB and --gigabytes
+    verify     180   the phase verify as a share of wall_s, n = 16384 and 32768
+    shapes     400   30 products of sides 256 to 131072 on one and all: which are slower on all by more than 5 %
+    startup    360   whole commands by the clock, n = 1024: alone, by all ranks, mpirun with true, the bare start of
+                     CUDA, info; its steps; medians of 15
+    bits       400   products and reductions by 1, 2, 3, ... (beyond 8 by 16, 32, ... and all) ranks, by several --grid,
+                     with much and little memory: one sha256 of each
 
 All: the GPUs that nvidia-smi lists, or --gpus. gpumem-run, mpirun: from PATH. Files are made in --folder (/dev/shm; up
 to 160 GB) and removed. --other: words before the command that run another version, in turn with this one, in reduce,
@@ -24,13 +27,14 @@ normalize, deep, square (n = 65536) and startup:
     --other 'bash -c ". /tmp/old/env.sh; exec \\"$@\\"" other'
 --loop: a program that reads a file into GPUs with nothing around it, PROGRAM FILE BYTES RANK GPU START. Each rank
 prints "rank R T=... g: X GB/s" for one setting after the other; beside reduce stands the best of the first seven, all
-ranks as fast as the slowest. --trial: sizes of a trial, each run once; without a GPU it is the only way, by 3 ranks on
-the processor.
+ranks as fast as the slowest.
+--trial: sizes of a trial, each run once; without a GPU it is the only way, by 3 ranks on the processor.
 
 A time is wall_s of the report (startup: the clock's), the median of --repeat runs (3) after one that warms up; of one
 run if that took more than 5 s, and in plan and shapes, which warm up files only. Ratios are greater than 1 where the
 program is faster than what it is compared with. A table of all figures ends the output, JSON has the phases as well. A
-part that fails says why, and the others go on; the exit code is 1 then. bits needs h5py. """
+part that fails says why, and the others go on; the exit code is 1 then. bits needs h5py.
+"""
 import argparse
 import collections
 import hashlib
