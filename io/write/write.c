@@ -54,8 +54,7 @@ static int open_target(gm_output *output, int file)
     const gm_output_record *record = &output->record;
     const char *path = path_of(record, file, part);
     if (path && (output->target[file].bytes.fd = gm_new_file_open(path, O_RDWR)) < 0)
-        return gm_fail(errno == EMFILE || errno == ENFILE ? GM_EDEVICE : GM_EOUTPUT,
-                       "%s: %s cannot be opened for writing: %s", record->file, path, strerror(errno));
+        return gm_fail(GM_EOUTPUT, "%s: %s cannot be opened for writing: %s", record->file, path, strerror(errno));
     return GM_OK;
 }
 
