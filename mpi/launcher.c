@@ -89,9 +89,10 @@ void gm_launcher_leave_step(void)
     unsetenv("SLURM_STEP_ID");
     for (size_t i = 0; environ[i];) {
         char name[64];
-        if (strncmp(environ[i], "PMI", 3) == 0 && sscanf(environ[i], "%63[^=]=", name) == 1 && !unsetenv(name))
-            continue; /* the next one is in its place */
-        i++;
+        const char *here = environ[i];
+        if (strncmp(here, "PMI", 3) == 0 && sscanf(here, "%63[^=]=", name) == 1)
+            unsetenv(name);
+        i += environ[i] == here; /* else the next one is in its place */
     }
 }
 

@@ -18,7 +18,8 @@ static const char *const names[] = {"OMPI_COMM_WORLD_RANK",
                                     "SLURM_STEP_NUM_TASKS",
                                     "SLURM_STEP_ID",
                                     "OMPI_COMM_WORLD_SIZE",
-                                    "PMIX_SERVER_URI41"};
+                                    "PMIX_SERVER_URI41",
+                                    "PMI_A_NAME_OF_MORE_THAN_SIXTY_THREE_CHARACTERS_THAT_NO_LAUNCHER_HAS"};
 
 static const struct {
     const char *what, *environment;
@@ -69,7 +70,10 @@ static const struct {
     {"srun of one task", "SLURM_STEP_ID=3 SLURM_STEP_NUM_TASKS=1", 1, 1},
     {"srun of one task, PMIx",
      "PMIX_RANK=0 PMIX_NAMESPACE=slurm.pmix.4711.0 PMIX_SERVER_URI41=x SLURM_STEP_ID=3 SLURM_STEP_NUM_TASKS=1", 1, 1},
-    {"srun of one task, PMI-2", "PMI_RANK=0 PMI_SIZE=1 SLURM_STEP_ID=3 SLURM_STEP_NUM_TASKS=1", 1, 1},
+    {"srun of one task, PMI-2",
+     "PMI_A_NAME_OF_MORE_THAN_SIXTY_THREE_CHARACTERS_THAT_NO_LAUNCHER_HAS=x PMI_RANK=0 PMI_SIZE=1 SLURM_STEP_ID=3 "
+     "SLURM_STEP_NUM_TASKS=1",
+     1, 1},
     {"a batch script", "SLURM_PROCID=0 SLURM_LOCALID=0", 0, 0},
 };
 
