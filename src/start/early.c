@@ -25,7 +25,6 @@ static void *run(void *argument)
 
 void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
 {
-    pthread_condattr_t clock;
     sigset_t all, before;
     *early = (gm_early){.ops = ops, .local_rank = local_rank};
     if (!ops || !ops->start)
@@ -33,11 +32,8 @@ void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
     if (ops->narrow && local_rank >= 0)
         ops->narrow(local_rank);
     gm_environment_settle();
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&early->lock, NULL);
-    pthread_cond_init(&early->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    gm_clock_condition(&early->changed);
     sigfillset(&all); /* signals are for the main thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&early->thread, NULL, run, early) == 0)
@@ -48,11 +44,7 @@ void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
 /* Waits for the end of the start, one tick at most. Returns whether it has come. */
 static int wait_tick(gm_early *early)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += tick_ns;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = gm_clock_until(tick_ns);
     pthread_mutex_lock(&early->lock);
     if (!early->has_ended)
         pthread_cond_timedwait(&early->changed, &early->lock, &until);

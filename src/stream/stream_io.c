@@ -287,15 +287,9 @@ unsigned gm_stream_io_changes(gm_stream_io *io)
 
 void gm_stream_io_wait(gm_stream_io *io, unsigned seen, long nanoseconds)
 {
-    struct timespec until;
     int late = 0;
     pthread_mutex_lock(&io->lock);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += nanoseconds;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    const struct timespec until = gm_clock_until(nanoseconds);
     while (io->changes == seen && !late)
         late = pthread_cond_timedwait(&io->changed, &io->lock, &until);
     pthread_mutex_unlock(&io->lock);
@@ -355,7 +349,6 @@ static int open_lanes(gm_stream_io *io)
 
 int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io **out)
 {
-    pthread_condattr_t clock;
     *out = NULL;
     gm_stream_io *io = calloc(1, sizeof *io);
     if (!io)
@@ -363,10 +356,7 @@ int gm_stream_io_open(const gm_stream_setup *setup, gm_slot *slots, gm_stream_io
     io->setup = setup;
     io->slots = slots;
     pthread_mutex_init(&io->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&io->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    gm_clock_condition(&io->changed);
     int status = setup->buffer ? open_lanes(io) : GM_OK;
     if (!status)
         status = gm_io_threads_open(setup->threads, io_work, io, (int)setup->depth, &io->pool);
