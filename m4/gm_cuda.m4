@@ -19,11 +19,12 @@ CUDA_CPPFLAGS=
 CUDA_LIBS=
 AS_CASE([$with_cuda],
     [no], [gm_cuda_why="not wanted"],
-    [yes|auto], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])],
-    [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
+    [yes|auto],
+    [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])
+     gm_cuda_places="on PATH or in /usr/local/cuda/bin"],
+    [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])
+     gm_cuda_places="in $with_cuda/bin"])
 gm_cuda_arch_given=$with_cuda_arch
-AS_CASE([$with_cuda], [yes|auto], [gm_cuda_places="on PATH or in /usr/local/cuda/bin"],
-    [gm_cuda_places="in $with_cuda/bin"])
 AS_IF([test $with_cuda != no],
     [AS_IF([test -n "$NVCC"], [gm_cuda_try], [gm_cuda_why="no nvcc $gm_cuda_places"])])
 

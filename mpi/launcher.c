@@ -39,6 +39,12 @@ int gm_launcher_rank(void)
     return 0;
 }
 
+/* Is a namespace of PMIx, PMIX_NAMESPACE, that of srun's server? */
+static int is_of_srun(const char *space)
+{
+    return strncmp(space, "slurm.", 6) == 0;
+}
+
 /* Is this process a task of srun? A process that mpirun starts under Slurm has the variables of mpirun's daemon, which
  * is one: they are the process's own if srun serves it as PMIx server, or if its number and count of tasks are those of
  * PMI. */
@@ -46,7 +52,7 @@ static int is_task(void)
 {
     const char *space = getenv("PMIX_NAMESPACE");
     if (space)
-        return strncmp(space, "slurm.", 6) == 0;
+        return is_of_srun(space);
     return number_of("PMI_RANK") >= 0 && number_of("PMI_RANK") == number_of("SLURM_PROCID") &&
            number_of("PMI_SIZE") >= 1 && number_of("PMI_SIZE") == number_of("SLURM_STEP_NUM_TASKS");
 }
@@ -66,7 +72,7 @@ int gm_launcher_local_rank(void)
 static int is_in_step(void)
 {
     const char *space = getenv("PMIX_NAMESPACE");
-    return is_set("SLURM_STEP_ID") && !is_set("OMPI_COMM_WORLD_RANK") && (!space || strncmp(space, "slurm.", 6) == 0);
+    return is_set("SLURM_STEP_ID") && !is_set("OMPI_COMM_WORLD_RANK") && (!space || is_of_srun(space));
 }
 
 int gm_launcher_size(void)

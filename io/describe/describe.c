@@ -66,11 +66,12 @@ static int find_only(hid_t file, const gm_names *names, gm_dataset *record)
         }
         others += fileno != first_fileno || address != first_address;
     }
-    gm_names_format(&numeric, "/", held);
+    if (others)
+        gm_fail(GM_EINPUT, "%s: several numeric datasets, expected FILE:DATASET to name one%s", record->file,
+                gm_names_format(&numeric, "/", held));
     free(numeric.name);
     if (others)
-        return gm_fail(GM_EINPUT, "%s: several numeric datasets, expected FILE:DATASET to name one%s", record->file,
-                       held);
+        return GM_EINPUT;
     if (!found) /* datasets of other kinds tell what the file is */
         return gm_fail(GM_EINPUT, "%s: no numeric dataset%s", record->file, gm_names_format(names, "/", held));
     if (strlen(found) >= GM_NAME_MAX)

@@ -65,10 +65,11 @@ void gm_blas_threads(int threads)
     /* Debian's libblas is an alternative, and may be OpenBLAS, which then takes the threads that it likes. */
     void (*set)(int);
     *(void **)&set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
-    int before = omp_get_max_threads();
-    if (set)
+    if (set) {
+        int before = omp_get_max_threads();
         set(threads);
-    omp_set_num_threads(before);
+        omp_set_num_threads(before);
+    }
 #endif
 }
 
