@@ -49,7 +49,7 @@ char *gm_matmul_panel_at(gm_matmul *p, int64_t step, int matrix, int64_t outer, 
 char *gm_matmul_panel_of_piece(gm_matmul *p, const gm_piece *piece, int matrix)
 {
     if (!p->plan.same)
-        return gm_matmul_panel_at(p, piece->step, matrix, matrix == GM_A ? piece->at_row : 0, piece->at_col);
+        return gm_matmul_panel_at(p, piece->step, matrix, matrix == GM_A ? piece->at_row : 0, piece->at_k);
     return gm_matmul_panel_at(p, piece->step, matrix, matrix == GM_A ? piece->row : piece->col,
                               gm_matmul_plan_depth(&p->plan, 0, piece->leaf));
 }

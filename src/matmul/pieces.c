@@ -190,15 +190,14 @@ static int at_share(gm_matmul *p, gm_piece *piece)
     return 1;
 }
 
-/* A piece about leaves [leaf, leaf1) of the panels of the next step to be multiplied; at_col: where they begin in the
- * panels, in k. */
+/* A piece about leaves [leaf, leaf1) of the panels of the next step to be multiplied. */
 static int of_leaves(gm_matmul *p, gm_piece *piece, gm_piece_kind kind, int64_t leaf, int64_t leaf1)
 {
     const gm_cursor *c = &p->cursor;
     of_block(c, piece, kind, GM_STAGE_COMPUTE);
     piece->leaf = leaf;
     piece->leaves = leaf1 - leaf;
-    piece->at_col = gm_matmul_k(p, leaf) - gm_matmul_k(p, p->plan.keep ? p->part.leaf0 : c->done);
+    piece->at_k = gm_matmul_k(p, leaf) - gm_matmul_k(p, p->plan.keep ? p->part.leaf0 : c->done);
     piece->step = c->step;
     return 1;
 }

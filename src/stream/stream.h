@@ -43,6 +43,7 @@ typedef struct gm_piece {
     int64_t row, rows, col, cols;
     int64_t at_row, at_col; /* its place in the block that it is a part of */
     int64_t leaf, leaves;   /* first leaf, number of leaves */
+    int64_t at_k;           /* where its leaves begin in the panels of its step */
     int64_t step, block;
     int64_t in;                 /* bytes that are read, one after the other, and that the ring copies to the device */
     int64_t in_from;            /* the first of them, counted from where units of in_unit bytes begin */
