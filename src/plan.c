@@ -213,6 +213,7 @@ static int set_rates_all(const gm_run *run)
                                 .ranks = job->ranks->size,
                                 .hosts = job->ranks->hosts,
                                 .sharers = job->sharers,
+                                .writes = run->shape.outputs > 0,
                                 .parts = strcmp(job->options->output_layout, "parts") == 0};
     gm_rates_default(&setting, &job->rates);
     if (job->model.nodes)

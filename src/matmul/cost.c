@@ -68,7 +68,8 @@ static void set_sharing(const gm_matmul_plan *plan, const gm_matmul_part *part, 
     w->exchange = exchange_rate(plan);
     w->overlaps = 1;
     w->pieces += fmax(w->received, w->sent) / (double)plan->piece; /* the ring's thread drives them on */
-    w->wait_s = fmax(w->received, w->sent) / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS);
+    w->wait_s = plan->problem.rates.exchange_s +
+                fmax(w->received, w->sent) / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS);
 }
 
 /* The traffic along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The
@@ -95,7 +96,7 @@ static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm
                    fmax(w->received, w->sent) / w->exchange;
     double band = (double)gm_min(plan->band_rows, part->rows) * (double)gm_min(plan->block_cols, part->cols) *
                   (double)p->accumulator_bytes;
-    w->wait_s = fmax(later, 0) +
+    w->wait_s = rates->exchange_s + fmax(later, 0) +
                 (double)(plan->grid[2] - 2) * band / w->exchange * (double)gm_matmul_plan_blocks(plan, part);
 }
 

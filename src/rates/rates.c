@@ -15,7 +15,8 @@ typedef struct defaults {
     double memory, verify;      /* own: part of the device's limit; unified: bytes/s of a thread */
     double piece_s;
     double open_s, open_rank_s; /* of a run, and more for each rank of a host: hosts open side by side */
-    double rank_s;              /* for each that works */
+    double rank_s, output_s;    /* for each that works; of a run that writes */
+    double exchange_s;          /* until the first exchange */
 } defaults;
 
 static const defaults of_own = {
@@ -32,9 +33,10 @@ static const defaults of_own = {
     .memory = 0.88,
     .verify = 0.18,
     .piece_s = 50e-6,
-    .open_s = 0.02,
-    .open_rank_s = 0.01,
-    .rank_s = 0.002};
+    .open_s = 0.006,
+    .rank_s = 0.001,
+    .output_s = 0.03,
+    .exchange_s = 0.01};
 
 static const defaults of_unified = {
     .read_rank = 22e9,
@@ -104,8 +106,9 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .memory = d->memory * memory,
                         .verify = d->verify * memory,
                         .piece_s = d->piece_s,
-                        .rank_s = d->rank_s};
-    rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s;
+                        .rank_s = d->rank_s,
+                        .exchange_s = d->exchange_s};
+    rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s + (s->writes ? d->output_s : 0);
     for (int p = 0; p < GM_PRECISIONS; p++)
         rates->flop[p] = flop_of(s, d, (gm_precision)p);
 }

@@ -29,6 +29,7 @@ typedef struct gm_rates {
     double verify;                          /* of a device: read by the check of a product */
     double piece_s;                         /* seconds of the ring's thread for a piece */
     double open_s, rank_s; /* seconds until work begins, on these ranks; more for each of a host that works */
+    double exchange_s;     /* seconds until the first exchange, beside its bytes */
 } gm_rates;
 
 /* The surroundings that the defaults depend on. */
@@ -39,7 +40,7 @@ typedef struct gm_rates_setting {
     gm_kernel kernel;         /* that multiplies */
     int unified, threads;     /* of the kind of device; of a rank */
     int ranks, hosts, sharers;
-    int parts; /* the output is written as parts */
+    int writes, parts; /* there is an output; as parts */
 } gm_rates_setting;
 
 void gm_rates_default(const gm_rates_setting *setting, gm_rates *rates);

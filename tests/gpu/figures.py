@@ -4,10 +4,10 @@
 
     figures.py [--gpus N] [--folder DIR] [--frames F] [--repeat R] [--rival-repeat R] [--json FILE] [PART...]
 
-PART: link, reduce, normalize, chunks, write, matmul, device (default: all). gumpem-run, mpirun: from PATH. Files are
-made in --folder (/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU, which is 9 GB,
-and twice that where a stack is written. --gpus: any number that nvidia-smi lists. Without CuPy, as on a machine without
-GPU, the rival works with NumPy and the program with --device cpu: a trial of the script.
+PART: link, reduce, normalize, chunks, write, matmul, transpose, flip, device (default: all). gpumem-run, mpirun: from
+PATH. Files are made in --folder (/dev/shm) and removed; of a stack, --frames frames (1024) of 2048 x 2048 uint16 a GPU,
+which is 9 GB, and twice that where a stack is written. --gpus: any number that nvidia-smi lists. Without CuPy, as on a
+machine without GPU, the rival works with NumPy and the program with --device cpu: a trial of the script.
 
 Every time is the median of --repeat runs (3) after one that warms up; of a rival in Python of --rival-repeat (3). The
 program's is wall_s of its report, from the first open to the rename, without the start of MPI and CUDA; a rival's

@@ -292,8 +292,9 @@ def part_shapes(session):
         found = [measure() for measure in measures]
         if found[0][0] > 1.05 * found[-1][0]:
             found = session.in_turn(measures) # it is not to be chance
-        (seconds, report), (one, _) = found[0], found[-1]
+        (seconds, report), (one, report_of_one) = found[0], found[-1]
         session.row(side((m, n, k)), session.all, seconds, "s", {"times one GPU": one / seconds}, report)
+        session.row(side((m, n, k)), 1, one, "s", None, report_of_one)
         if seconds > 1.05 * one:
             slower.append((one / seconds, side((m, n, k))))
     for ratio, name in sorted(slower):

@@ -17,7 +17,7 @@ static gm_rates h200(int ranks, int hosts)
 {
     static const gm_device_info device = {.fp32_limit = 66.9e12, .fp64_limit = 66.9e12, .memory_limit = 4814e9};
     gm_rates_setting setting = {
-        .device = &device, .threads = 15, .ranks = ranks, .hosts = hosts, .sharers = 1, .parts = 1};
+        .device = &device, .threads = 15, .ranks = ranks, .hosts = hosts, .sharers = 1, .writes = 1, .parts = 1};
     gm_rates rates;
     gm_rates_default(&setting, &rates);
     return rates;
