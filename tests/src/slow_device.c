@@ -105,7 +105,7 @@ static int do_work(slow_queue *q, work *w)
     case ZERO:
         return real->zero(q->real, w->of.copy.dst, w->of.copy.width);
     case PRODUCT:
-        if (w->of.product.schemes) /* a misplaced count of them is no sum of the check */
+        if (w->of.product.schemes) /* as the kernels of GPUs do: elsewhere it changes a sum of the check */
             w->of.product.schemes[GM_SCHEME_F16] +=
                 (double)w->of.product.m * (double)w->of.product.n * (double)w->of.product.k;
         return w->product->run(q->real, &w->of.product);
