@@ -106,8 +106,8 @@ static int do_work(slow_queue *q, work *w)
         return real->zero(q->real, w->of.copy.dst, w->of.copy.width);
     case PRODUCT:
         if (w->of.product.schemes) /* as the kernels of GPUs do: elsewhere it changes a sum of the check */
-            w->of.product.schemes[GM_SCHEME_F16] +=
-                (double)w->of.product.m * (double)w->of.product.n * (double)w->of.product.k;
+            w->of.product.schemes[GM_SCHEME_F16] += (double)w->of.product.m * (double)w->of.product.n *
+                                                    (double)w->of.product.k;
         return w->product->run(q->real, &w->of.product);
 #define GM_DEVICE_OP(name, cpu, cuda) \
     case DO_##name:                   \
@@ -275,9 +275,27 @@ static int event_seconds(gm_event *from, gm_event *to, double *seconds)
     return GM_OK;
 }
 
+/* New memory holds nothing that a program may rely on: numbers of any type that are no zeros. */
+static int poison(int status, void *const *memory, size_t bytes)
+{
+    if (!status && *memory)
+        memset(*memory, 0xa7, bytes);
+    return status;
+}
+
+static int alloc(gm_device *device, size_t bytes, void **out)
+{
+    return poison(real->alloc(device, bytes, out), out, bytes);
+}
+
+static int host_alloc(gm_device *device, size_t bytes, void **out)
+{
+    return poison(real->host_alloc(device, bytes, out), out, bytes);
+}
+
 static int host_alloc_pageable(gm_device *device, size_t bytes, void **out)
 {
-    int i = 0, status = real->host_alloc_pageable(device, bytes, out);
+    int i = 0, status = poison(real->host_alloc_pageable(device, bytes, out), out, bytes);
     if (status)
         return status;
     pthread_mutex_lock(&lock);
@@ -387,6 +405,8 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.event_done = event_done;
     slow.event_sync = event_sync;
     slow.event_seconds = event_seconds;
+    slow.alloc = alloc;
+    slow.host_alloc = host_alloc;
     slow.host_alloc_pageable = host_alloc_pageable;
     slow.host_pin = host_pin;
     slow.host_free = host_free;
