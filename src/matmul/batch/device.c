@@ -98,14 +98,15 @@ static int prepare(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slo
     return status;
 }
 
-/* Products of a device that takes no batch go one by one. */
-static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands *o, gm_nonfinite *counts,
+/* Products of a device that takes no batch go one by one; those with schemes are such. sums: of the frames' checks. */
+static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands *o, gm_nonfinite *counts, char *sums,
                     gm_queue *queue)
 {
     gm_matmul *p = &b->product;
     const gm_matmul_case *c = p->c;
     const gm_batch_plan *plan = &b->plan;
     int64_t element = gm_matmul_operand_bytes(p), all = piece->rows, each = p->product->batches ? all : 1;
+    int64_t schemes = gm_sum_offset(GM_SUM_SCHEMES, c->m, c->n);
     int status = GM_OK;
     for (int64_t f = 0; f < all && !status; f += each) {
         gm_product_call call = {
@@ -126,6 +127,7 @@ static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands 
             .tile_count = p->plan.tile_count,
             .work = {p->work[GM_A], p->work[GM_B]},
             .ready = {f > 0 && o->next_a == 0, f > 0 && o->next_b == 0},
+            .schemes = c->verify ? (double *)(void *)(sums + f * plan->sums) + schemes : NULL,
             .batch = each,
             .next_a = o->next_a,
             .next_b = o->next_b,
@@ -185,6 +187,7 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     gm_batch_layout l = gm_batch_lay_out(&b->plan, piece->rows);
     gm_batch_operands o = {0};
     gm_nonfinite *counts = (gm_nonfinite *)(void *)at(slot, b->plan.out_at + l.nonfinite);
+    char *sums = at(slot, b->plan.out_at + l.sums);
     if (piece->kind == GM_PIECE_LOAD)
         return load(b, piece, slot, queue);
     int status = ops_of(b)->zero(queue, counts, (size_t)(l.out - l.nonfinite));
@@ -193,9 +196,9 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     if (!status && c->k > 0)
         status = prepare(b, piece, slot, queue, &o);
     if (!status && c->k > 0 && c->verify)
-        status = gm_batch_probe(b, piece, &o, (double *)(void *)at(slot, b->plan.out_at + l.sums), queue);
+        status = gm_batch_probe(b, piece, &o, (double *)(void *)sums, queue);
     if (!status && c->k > 0)
-        status = multiply(b, piece, &o, counts, queue);
+        status = multiply(b, piece, &o, counts, sums, queue);
     return status ? status : finish(b, piece, slot, counts, queue);
 }
 

@@ -70,15 +70,15 @@ static int64_t panels_of(const gm_matmul_case *c, const gm_batch_plan *plan, gm_
     return c->is_stack[which] ? plan->group : 1;
 }
 
-/* The bytes of a frame. */
+/* The bytes of a frame, and of operands that are the same for all; B that is A has none of its own. */
 static void set_frame(const gm_matmul_case *c, const gm_matmul_problem *p, gm_batch_plan *plan)
 {
     for (int i = 0; i < (c->has_c0 ? GM_OPERANDS : GM_C0); i++) {
         int64_t bytes = times(times(c->stored_rows[i], c->stored_cols[i]), (int64_t)gm_dtype_size(c->operand[i].type));
-        if (i != GM_C0 && c->k == 0)
+        if ((i != GM_C0 && c->k == 0) || (i == GM_B && c->shared))
             continue;
         if (c->is_stack[i])
-            plan->bytes[i] = i == GM_B && c->shared ? 0 : bytes;
+            plan->bytes[i] = bytes;
         else
             plan->once[i] = bytes;
     }

@@ -42,6 +42,7 @@ static int run_products(gm_batch *b, gm_phase_times *times)
     for (int64_t f = b->share.begin; f < b->share.end && !status; f++) {
         p->frame = f;
         p->cursor = (gm_cursor){0};
+        p->products = 0;
         p->verdict = gm_verdict_none;
         gm_matmul_program(p, &program);
         status = gm_stream_run(p->stream, &program, times);

@@ -25,7 +25,8 @@ static int64_t device_memory;
 static const gm_device_ops *real_ops;
 static gm_device_ops faulty_ops;
 static gm_product faulty_product;
-static int faults; /* products that are still to be wrong */
+static int faults;          /* products that are still to be wrong */
+static int without_schemes; /* products that had no place for the counts of their schemes */
 static int takes_batch, is_alone;
 static int64_t victim, seen; /* frame, of rank 0; frames that were multiplied */
 
@@ -37,6 +38,7 @@ static int multiply(gm_queue *queue, const gm_product_call *call)
     int again = frame < 0 && (is_alone ? frame == -1 : seen >= FRAMES / ranks.size);
     int status = gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32})->run(queue, call);
     seen += batch;
+    without_schemes += call->schemes == NULL;
     if (status || faults == 0 || !(again || (frame >= 0 && frame < batch)))
         return status;
     faults--;
@@ -130,6 +132,26 @@ static void check(int way)
     gm_error_clear();
 }
 
+/* A and B are one matrix for all frames, and C0 is a stack. */
+static int run_shared(command_setup *setup, const char *out, const char *options)
+{
+    return command_run_all(&ranks, setup,
+                           "matmul --batch %s/in.h5:/images[0] %s/in.h5:/images[0] --transpose b --add "
+                           "%s/in.h5:/images[:%d] -o %s/%s --force --no-sync --device cpu %s",
+                           folder, folder, folder, FRAMES, folder, out, options);
+}
+
+static void check_shared(void)
+{
+    device_memory = INT64_C(64) << 20;
+    int status = run_shared(NULL, "clean.h5", "--piece 8000");
+    tap_ok(status == GM_OK, "one matrix as A and B, frames one by one");
+    status = run_shared(NULL, "c.h5", "");
+    tap_ok(status == GM_OK && is_clean("c.h5"), "in groups, the same bits");
+    status = run_shared(use_slow_device, "c.h5", "");
+    tap_ok(status == GM_OK && is_clean("c.h5"), "in groups on a device, the same bits");
+}
+
 int main(void)
 {
     char line[256];
@@ -148,6 +170,8 @@ int main(void)
     tap_ok(status == GM_OK, "the processor's product");
     for (int way = 0; way < WAYS; way++)
         check(way);
+    check_shared();
+    tap_ok(without_schemes == 0, "each product has a place for its schemes");
     snprintf(line, sizeof line, "rm -r %s", folder);
     int code = tap_done();
     if (ranks.rank == 0 && system(line))
