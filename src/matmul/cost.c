@@ -67,9 +67,11 @@ static void set_sharing(const gm_matmul_plan *plan, const gm_matmul_part *part, 
     }
     w->exchange = exchange_rate(plan);
     w->overlaps = 1;
-    w->pieces += fmax(w->received, w->sent) / (double)plan->piece; /* the ring's thread drives them on */
-    w->wait_s = plan->problem.rates.exchange_s +
-                fmax(w->received, w->sent) / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS);
+    double moved = fmax(w->received, w->sent);
+    w->pieces += moved / (double)plan->piece; /* the ring's thread drives them on */
+    w->wait_s = moved > 0 ? plan->problem.rates.exchange_s +
+                                moved / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS)
+                          : 0;
 }
 
 /* The traffic along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The

@@ -28,7 +28,7 @@ typedef struct gm_rates {
     double memory;                          /* of a device: read and written by the other kernels */
     double verify;                          /* of a device: read by the check of a product */
     double piece_s;                         /* seconds of the ring's thread for a piece */
-    double open_s, rank_s; /* seconds until work begins, on these ranks; more for each of a host that works */
+    double open_s, rank_s; /* seconds of a run beside its passes, on these ranks; more for each of a host that works */
     double exchange_s;     /* seconds until the first exchange, beside its bytes */
 } gm_rates;
 
