@@ -98,15 +98,16 @@ static int prepare(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slo
     return status;
 }
 
-/* Products of a device that takes no batch go one by one; those with schemes are such. sums: of the frames' checks. */
-static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands *o, gm_nonfinite *counts, char *sums,
+/* Products of a device that takes no batch go one by one, and so do those that count schemes. sums: of the first frame.
+ */
+static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands *o, gm_nonfinite *counts, double *sums,
                     gm_queue *queue)
 {
     gm_matmul *p = &b->product;
     const gm_matmul_case *c = p->c;
     const gm_batch_plan *plan = &b->plan;
     int64_t element = gm_matmul_operand_bytes(p), all = piece->rows, each = p->product->batches ? all : 1;
-    int64_t schemes = gm_sum_offset(GM_SUM_SCHEMES, c->m, c->n);
+    int64_t schemes = gm_sum_offset(GM_SUM_SCHEMES, c->m, c->n), next = plan->sums / (int64_t)sizeof(double);
     int status = GM_OK;
     for (int64_t f = 0; f < all && !status; f += each) {
         gm_product_call call = {
@@ -127,7 +128,7 @@ static int multiply(gm_batch *b, const gm_piece *piece, const gm_batch_operands 
             .tile_count = p->plan.tile_count,
             .work = {p->work[GM_A], p->work[GM_B]},
             .ready = {f > 0 && o->next_a == 0, f > 0 && o->next_b == 0},
-            .schemes = c->verify ? (double *)(void *)(sums + f * plan->sums) + schemes : NULL,
+            .schemes = c->verify ? sums + f * next + schemes : NULL,
             .batch = each,
             .next_a = o->next_a,
             .next_b = o->next_b,
@@ -152,13 +153,13 @@ static int send_vectors(gm_batch *b, gm_queue *queue)
 }
 
 /* alpha, beta, the type of C; then the check of what is there. */
-static int finish(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slot, gm_nonfinite *counts, gm_queue *queue)
+static int finish(gm_batch *b, const gm_piece *piece, const gm_slot_memory *slot, gm_nonfinite *counts, double *sums,
+                  gm_queue *queue)
 {
     const gm_matmul *p = &b->product;
     const gm_matmul_case *c = p->c;
     const gm_dataset *c0 = &c->operand[GM_C0];
     gm_batch_layout l = gm_batch_lay_out(&b->plan, piece->rows);
-    double *sums = (double *)(void *)at(slot, b->plan.out_at + l.sums);
     gm_finish_call call = {.rows = piece->rows * c->m,
                            .cols = c->n,
                            .acc = c->k > 0 ? p->acc : NULL,
@@ -187,7 +188,7 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     gm_batch_layout l = gm_batch_lay_out(&b->plan, piece->rows);
     gm_batch_operands o = {0};
     gm_nonfinite *counts = (gm_nonfinite *)(void *)at(slot, b->plan.out_at + l.nonfinite);
-    char *sums = at(slot, b->plan.out_at + l.sums);
+    double *sums = (double *)(void *)at(slot, b->plan.out_at + l.sums);
     if (piece->kind == GM_PIECE_LOAD)
         return load(b, piece, slot, queue);
     int status = ops_of(b)->zero(queue, counts, (size_t)(l.out - l.nonfinite));
@@ -196,10 +197,10 @@ static int compute(void *context, const gm_piece *piece, const gm_slot_memory *s
     if (!status && c->k > 0)
         status = prepare(b, piece, slot, queue, &o);
     if (!status && c->k > 0 && c->verify)
-        status = gm_batch_probe(b, piece, &o, (double *)(void *)sums, queue);
+        status = gm_batch_probe(b, piece, &o, sums, queue);
     if (!status && c->k > 0)
         status = multiply(b, piece, &o, counts, sums, queue);
-    return status ? status : finish(b, piece, slot, counts, queue);
+    return status ? status : finish(b, piece, slot, counts, sums, queue);
 }
 
 /* --- The end of a group --- */
