@@ -272,12 +272,12 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
                             .from_device = from_device,
                             .write = gm_matmul_write,
                             .done = done};
-    if (gm_matmul_plan_chains(&p->plan) && !p->part.idle) {
+    if (gm_matmul_plan_chains(&p->plan)) {
         gm_matmul_chain_begin(p);
         program->await_turn = gm_matmul_chain_await;
         program->abandon = gm_matmul_chain_abandon;
     }
-    if (p->plan.shares && !p->part.idle) {
+    if (p->plan.shares) {
         gm_matmul_share_begin(p);
         program->await_turn = gm_matmul_share_await;
         program->abandon = gm_matmul_share_abandon;

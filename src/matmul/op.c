@@ -186,8 +186,10 @@ int gm_matmul_op_open(gm_run *run, gm_matmul *product, int status)
 static int prepare(gm_run *run)
 {
     gm_matmul *p = run->own;
-    int status = p->part.idle ? GM_OK : gm_run_open_readers(run);
-    if (!status && !p->part.idle)
+    if (p->part.idle)
+        return GM_OK;
+    int status = gm_run_open_readers(run);
+    if (!status)
         status = gm_matmul_allocate(p, &run->pool);
     return gm_matmul_op_open(run, p, status);
 }
@@ -212,7 +214,7 @@ static const char *path_of(const gm_matmul *p)
     return works && work.received / work.exchange > worth_nccl ? "auto" : gm_path_staged.name;
 }
 
-/* With other layers, or with the ranks that share panels. Collective. */
+/* With other layers, or with the ranks that share panels. An idle rank takes part. Collective. */
 static int open_exchange_all(gm_run *run)
 {
     gm_matmul *p = run->own;
@@ -222,11 +224,22 @@ static int open_exchange_all(gm_run *run)
                : GM_OK;
 }
 
+static int multiply(gm_run *run)
+{
+    gm_matmul *p = run->own;
+    gm_phase_times *times = &run->job->report.times;
+    gm_program program;
+    gm_matmul_program(p, &program);
+    int status = gm_stream_run(run->stream, &program, times);
+    if (p->exchange)
+        times->seconds[GM_PHASE_EXCHANGE] += gm_exchange_seconds(p->exchange);
+    return status ? status : gm_matmul_repair(p, times);
+}
+
 static int run_all(gm_run *run)
 {
     gm_matmul *p = run->own;
     gm_report *report = &run->job->report;
-    gm_program program;
     p->output = run->output;
     report->bytes_read = run->bytes_read;
     report->bytes_written = run->bytes_written;
@@ -236,12 +249,8 @@ static int run_all(gm_run *run)
     int status = open_exchange_all(run);
     if (status)
         return status;
-    gm_matmul_program(p, &program);
-    status = gm_stream_run(run->stream, &program, &report->times);
-    if (p->exchange)
-        report->times.seconds[GM_PHASE_EXCHANGE] += gm_exchange_seconds(p->exchange);
-    if (!status)
-        status = gm_matmul_repair(p, &report->times);
+    if (!p->part.idle)
+        status = multiply(run);
     return gm_matmul_op_judge_all(run, p, gm_job_agree_all(run->job, status));
 }
 

@@ -131,6 +131,11 @@ for ranks in (1, 3):
     gm.ok(found["per_rank"][0]["processors"] is None and found["per_rank"][0]["device"] is None
           and "limit" not in found, "info of a file", found)
 
+_, found = report("matmul in.h5 -o out.h5 --force --grid 1x1x1", 3)
+gm.ok([entry["flop"] > 0 and entry["peak_host_bytes"] > 0 for entry in found["per_rank"]] == [True, False, False]
+      and all(entry["peak_host_bytes"] == entry["peak_device_bytes"] == 0 for entry in found["per_rank"][1:]),
+      "idle ranks have no ring", found["per_rank"])
+
 SLURM = {"SLURM_JOB_ID": "4711", "SLURM_ARRAY_JOB_ID": "4700", "SLURM_ARRAY_TASK_ID": "3"}
 _, found = report("reduce stack.h5:/d -q", 1, environment=SLURM)
 numbers = {"job": 4711, "array_job": 4700, "array_task": 3}

@@ -124,9 +124,10 @@ static int prepare(gm_run *run)
 {
     gm_batch *b = run->own;
     gm_matmul *p = &b->product;
-    int idle = gm_range_length(b->share) == 0;
-    int status = idle ? GM_OK : gm_run_open_readers(run);
-    if (!status && !idle)
+    if (gm_range_length(b->share) == 0)
+        return GM_OK;
+    int status = gm_run_open_readers(run);
+    if (!status)
         status = b->plan.group ? gm_batch_allocate(b, &run->pool) : gm_matmul_allocate(p, &run->pool);
     return gm_matmul_op_open(run, p, status);
 }
