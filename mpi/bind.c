@@ -14,6 +14,7 @@ struct gm_bind_view {
     hwloc_topology_t topology;
     gm_bound_by by;
     hwloc_cpuset_t own, launcher; /* processors of this process, and of the launcher */
+    int is_near;                  /* is the memory of this process bound to a node? */
 };
 
 gm_bind_view *gm_bind_open(int local_rank)
@@ -110,18 +111,27 @@ static void write_list(hwloc_const_cpuset_t share, char *list, int room)
     strcpy(last ? last : list, more);
 }
 
-static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t share, gm_binding *binding)
+/* Memory near the processors, if these are of one node. */
+static void bind_memory(gm_bind_view *v, hwloc_const_nodeset_t nodes, const gm_binding *binding)
+{
+    int is_near = binding->bound && binding->numa_nodes > 1 && binding->numa_node >= 0;
+    if (is_near || v->is_near)
+        hwloc_set_membind(v->topology, nodes, is_near ? HWLOC_MEMBIND_BIND : HWLOC_MEMBIND_DEFAULT,
+                          HWLOC_MEMBIND_PROCESS | HWLOC_MEMBIND_BYNODESET);
+    v->is_near = is_near;
+}
+
+static void describe(gm_bind_view *v, hwloc_const_cpuset_t share, gm_binding *binding)
 {
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
     if (!nodes)
         return;
-    hwloc_cpuset_to_nodeset(topology, share, nodes);
+    hwloc_cpuset_to_nodeset(v->topology, share, nodes);
     binding->processors = hwloc_bitmap_weight(share);
-    binding->numa_nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+    binding->numa_nodes = hwloc_get_nbobjs_by_type(v->topology, HWLOC_OBJ_NUMANODE);
     binding->numa_node = hwloc_bitmap_weight(nodes) == 1 ? hwloc_bitmap_first(nodes) : -1;
     write_list(share, binding->list, sizeof binding->list);
-    if (binding->bound && binding->numa_nodes > 1 && binding->numa_node >= 0)
-        hwloc_set_membind(topology, nodes, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_PROCESS | HWLOC_MEMBIND_BYNODESET);
+    bind_memory(v, nodes, binding);
     hwloc_bitmap_free(nodes);
 }
 
@@ -133,7 +143,7 @@ static const char *source(const gm_bind_view *v, int replace)
     return all ? "host" : v->by == GM_BOUND_BY_LAUNCHER && !replace ? names[GM_BOUND_BY_USER] : names[v->by];
 }
 
-void gm_bind(const gm_bind_view *v, int replace, int index, int of, int prefer_numa, gm_binding *binding)
+void gm_bind(gm_bind_view *v, int replace, int index, int of, int prefer_numa, gm_binding *binding)
 {
     *binding = (gm_binding){.processors = 1, .numa_node = -1};
     hwloc_cpuset_t all = v ? hwloc_bitmap_dup(given(v, replace)) : NULL, share = all ? hwloc_bitmap_alloc() : NULL;
@@ -153,25 +163,25 @@ void gm_bind(const gm_bind_view *v, int replace, int index, int of, int prefer_n
         find_share(v->topology, all, 0, 1, share);
     }
     snprintf(binding->from, sizeof binding->from, "%s", source(v, replace));
-    describe(v->topology, share, binding);
+    describe(v, share, binding);
     if (!binding->bound) /* more ranks than processors: each counts on one, and the system places it */
         binding->processors = 1;
     hwloc_bitmap_free(share);
     hwloc_bitmap_free(all);
 }
 
-int gm_bind_all(const gm_ranks *ranks, int prefer_numa, gm_binding *binding)
+int gm_bind_all(const gm_ranks *ranks, gm_bind_view *view, int prefer_numa, int takes_share, gm_binding *binding)
 {
-    char key[GM_KEY_MAX];
+    char key[GM_KEY_MAX] = "no share";
     int count = 1, index = 0;
-    gm_bind_view *view = gm_bind_open(ranks->local_rank);
     int64_t replace = !view || view->by != GM_BOUND_BY_USER;
     int status = gm_agree_all(ranks, gm_min_all(&replace));
+    if (takes_share)
+        gm_bind_key(view, (int)replace, prefer_numa, key);
     if (!status)
-        status = gm_peers_all(ranks, gm_bind_key(view, (int)replace, prefer_numa, key), &count, &index);
-    if (!status)
+        status = gm_peers_all(ranks, key, &count, &index);
+    if (!status && takes_share)
         gm_bind(view, (int)replace, index, count, prefer_numa, binding);
-    gm_bind_close(view);
     return status;
 }
 

@@ -117,7 +117,7 @@ static int find_place_all(gm_job *job, gm_place *mine)
     int64_t bound = job->binding.processors; /* with its device, as that of other ranks or not */
     int status = gm_job_agree_all(job, gm_min_all(&bound));
     if (!status && bound == 0)
-        status = gm_bind_all(job->ranks, -1, &job->binding);
+        status = gm_job_bind_all(job, -1, 1);
     mine->binding = job->binding;
     mine->own = job->info;
     return status;

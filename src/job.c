@@ -72,10 +72,17 @@ static int choose_kind_all(gm_job *job, int cpu_only)
     return GM_OK;
 }
 
-/* Processors for this rank: near its device if that is somewhere. */
-static int bind_all(gm_job *job)
+int gm_job_bind_all(gm_job *job, int prefer_numa, int takes_share)
 {
-    int status = gm_bind_all(job->ranks, job->device ? job->info.numa_node : -1, &job->binding);
+    if (!job->given)
+        job->given = gm_bind_open(job->ranks->local_rank);
+    return gm_bind_all(job->ranks, job->given, prefer_numa, takes_share, &job->binding);
+}
+
+/* Processors for this rank: near its device if that is somewhere. */
+static int bind_all(gm_job *job, int takes_share)
+{
+    int status = gm_job_bind_all(job, job->device ? job->info.numa_node : -1, takes_share);
     if (status)
         return status;
     int own = !job->ops->unified &&
@@ -89,7 +96,7 @@ static int open_and_bind_all(gm_job *job)
 {
     int status = GM_OK, count = 0;
     if (job->ops->unified)
-        status = bind_all(job);
+        status = bind_all(job, 1);
     if (!status)
         status = count_of(job->ops, &count);
     if (!status)
@@ -97,7 +104,28 @@ static int open_and_bind_all(gm_job *job)
     if (!status)
         status = job->ops->describe(job->device, &job->info);
     status = gm_job_agree_all(job, status);
-    return status || job->ops->unified ? status : bind_all(job);
+    return status || job->ops->unified ? status : bind_all(job, 1);
+}
+
+int gm_job_share_processors_all(gm_job *job, int works, int *has_changed)
+{
+    int64_t all_work = works;
+    int count, index;
+    *has_changed = 0;
+    if (job->ranks->size == 1 || job->ops->unified)
+        return GM_OK;
+    int status = gm_job_agree_all(job, gm_min_all(&all_work));
+    if (status || all_work)
+        return status;
+    status = gm_peers_all(job->ranks, works ? "works" : "idle", &count, &index);
+    int64_t most = works ? -count : 0;
+    if (!status)
+        status = gm_job_agree_all(job, gm_min_all(&most));
+    if (status)
+        return status;
+    *has_changed = 1;
+    job->shares_host = -most > 1;
+    return bind_all(job, works);
 }
 
 /* available: bytes of the host that programs may take. */
@@ -119,6 +147,7 @@ int gm_job_open_device_all(gm_job *job, int cpu_only)
     if (!status)
         status = open_and_bind_all(job);
     job->sharers = 1;
+    job->shares_host = job->ranks->size > job->ranks->hosts;
     if (!status && job->info.uuid[0])
         status = gm_peers_all(job->ranks, job->info.uuid, &job->sharers, &index);
     if (status)
@@ -142,6 +171,7 @@ void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks)
     job->ops = &gm_device_cuda;
     job->info = *gm_model_device(model);
     job->sharers = 1;
+    job->shares_host = ranks->size > ranks->hosts;
     job->threads = (int)(job->options->threads ? job->options->threads : gm_model_threads());
     set_caps(job, model->memory);
 }
@@ -151,6 +181,8 @@ void gm_job_close_device(gm_job *job)
     if (job->device)
         job->ops->close(job->device);
     job->device = NULL;
+    gm_bind_close(job->given);
+    job->given = NULL;
 }
 
 int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, gm_exchange **exchange)
@@ -181,17 +213,11 @@ int gm_job_fail_unsupported(const gm_job *job, const char *what)
     return gm_fail(GM_EDEVICE, "%s is not supported by the device %s, use --device cpu", what, job->ops->kind);
 }
 
-/* Is there a host with several ranks? */
-static int shares_host(const gm_job *job)
-{
-    return job->ranks->size > job->ranks->hosts;
-}
-
 /* Small buffers spare the host's memory bus, which the ranks of a host share. A rank that has it for itself reaches the
  * rate of its link with whole slots and fewer calls of the driver. The same on all ranks. */
 static int64_t wanted_buffer(const gm_job *job)
 {
-    int64_t usual = shares_host(job) ? 1 << 20 : 0;
+    int64_t usual = job->shares_host ? 1 << 20 : 0;
     return job->options->buffer >= 0 ? job->options->buffer : usual;
 }
 
@@ -199,7 +225,7 @@ static int64_t wanted_buffer(const gm_job *job)
 void gm_job_spare_processors(gm_job *job)
 {
     int processors = job->binding.processors;
-    if (!job->ops->unified && wanted_buffer(job) > 0 && shares_host(job) && processors >= MANY_PROCESSORS &&
+    if (!job->ops->unified && wanted_buffer(job) > 0 && job->shares_host && processors >= MANY_PROCESSORS &&
         !job->options->threads && !job->options->model)
         job->threads = (int)gm_min(job->threads, processors * 3 / 4);
 }

@@ -19,7 +19,9 @@ typedef struct gm_job {
     char **argv;
     const gm_options *options;
     const gm_ranks *ranks;
+    gm_bind_view *given; /* the processors that this rank was given; NULL: not looked at, or hwloc cannot tell */
     gm_binding binding;
+    int shares_host;          /* is there a host with several ranks that work? The same on all ranks */
     int threads;              /* processor threads of this rank */
     const gm_device_ops *ops; /* NULL for an operation that needs no device */
     gm_early early;           /* the start of the device before it is opened */
@@ -47,6 +49,14 @@ void gm_job_start_device(gm_job *job, gm_device_need need);
  * the memory accounts (--host-memory, --device-memory). GM_EDEVICE, which is agreed. Collective. */
 int gm_job_open_device_all(gm_job *job, int cpu_only);
 void gm_job_close_device(gm_job *job);
+
+/* Binds the ranks to shares of their processors (gm_bind_all), which job->binding says. Collective. */
+int gm_job_bind_all(gm_job *job, int prefer_numa, int takes_share);
+
+/* Ranks that have no work leave their processors to those of their host that have: these are bound once more, and have
+ * more threads (*has_changed: for a plan to come). Not those of a device that is a processor, which has counted its
+ * threads when it was opened. Collective. */
+int gm_job_share_processors_all(gm_job *job, int works, int *has_changed);
 
 /* Ranks (kept in *ranks), device, threads and caps of a machine that is only described, in the place of those of the
  * run: for plans, which then open nothing. The device is the first one of rank 0. */

@@ -231,7 +231,7 @@ static double measurement_of(const gm_run *run)
     return seconds < 1 ? 0 : fmin(part * seconds, most);
 }
 
-int gm_operation_plan_by_rates_all(gm_run *run)
+static int plan_by_rates_all(gm_run *run)
 {
     gm_job *job = run->job;
     int status = set_rates_all(run);
@@ -256,6 +256,19 @@ int gm_operation_plan_by_rates_all(gm_run *run)
     gm_error_clear(); /* by measured rates the plan needs more memory than the one that fits */
     job->rates = nominal;
     return gm_operation_plan_all(run);
+}
+
+static int works(const gm_run *run, int rank)
+{
+    return gm_work_is_there(work_of, run, rank);
+}
+
+int gm_operation_plan_by_rates_all(gm_run *run)
+{
+    int status = plan_by_rates_all(run), has_changed = 0;
+    if (!status)
+        status = gm_job_share_processors_all(run->job, works(run, run->job->ranks->rank), &has_changed);
+    return status || !has_changed ? status : gm_operation_plan_all(run);
 }
 
 /* --- In print and in the report --- */
@@ -319,6 +332,10 @@ static int plan_for_all(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_
         status = set_rates_all(run);
     if (!status)
         status = gm_operation_plan_all(run);
+    if (!status && run->job->shares_host && !works(run, 1)) { /* the first ranks have the work */
+        run->job->shares_host = 0;
+        status = gm_operation_plan_all(run);
+    }
     if (!status)
         *expectation = expect(run);
     return status;
@@ -358,7 +375,7 @@ int gm_operation_show_model_all(gm_run *run)
     const gm_device_ops *ops = job->ops;
     const gm_device_info info = job->info;
     const gm_ranks *real = job->ranks;
-    const int threads = job->threads, sharers = job->sharers;
+    const int threads = job->threads, sharers = job->sharers, shares_host = job->shares_host;
     gm_expectation single, expectation;
     gm_ranks ranks;
     int status = plan_single_all(run, &model, &ranks, &single);
@@ -371,5 +388,6 @@ int gm_operation_show_model_all(gm_run *run)
     job->info = info;
     job->threads = threads;
     job->sharers = sharers;
+    job->shares_host = shares_host;
     return gm_job_agree_all(job, status);
 }

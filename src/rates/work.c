@@ -146,21 +146,21 @@ static void add(gm_work *sum, const gm_work *w)
     sum->sent += w->times * w->sent;
 }
 
-static int has_work(const gm_work *w)
+int gm_work_is_there(gm_work_of *of, const void *context, int rank)
 {
-    return w->times > 0 && (w->read > 0 || w->write > 0);
+    gm_work passes[GM_WORK_PASSES];
+    int count = of(context, rank, passes), is_there = 0;
+    for (int i = 0; i < count; i++)
+        is_there |= passes[i].times > 0 && (passes[i].read > 0 || passes[i].write > 0);
+    return is_there;
 }
 
 void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, gm_expectation *e)
 {
     gm_work passes[GM_WORK_PASSES];
     memset(e, 0, sizeof *e);
-    for (int rank = 0; rank < rates->ranks; rank++) {
-        int count = of(context, rank, passes), works = 0;
-        for (int i = 0; i < count; i++)
-            works |= has_work(&passes[i]);
-        e->working += works;
-    }
+    for (int rank = 0; rank < rates->ranks; rank++)
+        e->working += gm_work_is_there(of, context, rank);
     gm_contention contention = gm_rates_contention(rates, e->working);
     for (int rank = 0; rank < rates->ranks; rank++) {
         gm_work sum = {0};

@@ -72,6 +72,9 @@ typedef struct gm_expectation {
 /* The passes of a rank; returns their number, at most GM_WORK_PASSES. */
 typedef int gm_work_of(const void *context, int rank, gm_work *passes);
 
+/* Has a rank something to read, or to write? */
+int gm_work_is_there(gm_work_of *of, const void *context, int rank);
+
 void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, gm_expectation *expectation);
 
 #endif

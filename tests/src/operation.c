@@ -1,5 +1,6 @@
-/* The frame of an operation, on several ranks: failures of one rank in each stage, and memory that is gone by the time
- * that a plan is prepared. */
+/* The frame of an operation, on several ranks: failures of one rank in each stage, memory that is gone by the time that
+ * a plan is prepared, and processors of a rank without work. */
+#define _GNU_SOURCE /* sched_getaffinity() */
 #include "src/operation.h"
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 #include "tests/tap.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +27,15 @@ static gm_product product;
 static int allocations_to_fail; /* on this rank */
 static int failing_work;        /* on this rank: its operations fail */
 static int64_t device_cap;      /* at the start of the last run */
+
+typedef struct places {
+    int before, was_bound; /* processors of this rank before a plan; was it bound to them? */
+    gm_binding binding;    /* when a product began */
+    int threads, shares_host;
+} places;
+
+static const gm_job *job_of_run;
+static places found;
 
 static int faulty_alloc(gm_device *device, size_t bytes, void **out)
 {
@@ -58,6 +69,9 @@ FAULTY(reduce_columns)
 static int faulty_run(gm_queue *queue, const gm_product_call *call)
 {
     int status = fail_work();
+    found.binding = job_of_run->binding;
+    found.threads = job_of_run->threads;
+    found.shares_host = job_of_run->shares_host;
     return status
                ? status
                : gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32})->run(queue, call);
@@ -89,6 +103,9 @@ static void plant(gm_job *job)
     faulty.reduce_columns = faulty_reduce_columns;
     job->ops = &faulty;
     device_cap = gm_memory_cap(GM_DEVICE);
+    job_of_run = job;
+    found.before = job->binding.processors;
+    found.was_bound = job->binding.bound;
 }
 
 /* The operation that is run, and the dataset that it makes. */
@@ -219,11 +236,40 @@ static void test_fixed_cap(void)
     expect_failure("flip --device-memory 1M", "prepare", status, GM_EDEVICE, &error, "planted: no device memory");
 }
 
+/* Rank 0 alone has work. given: the processors of this rank before any run. */
+static void test_idle(const cpu_set_t *given)
+{
+    cpu_set_t bound;
+    gm_error error;
+    gm_binding *mine = &found.binding;
+    found = (places){0};
+    sched_setaffinity(0, sizeof *given, given);
+    int status = command_run_all(&ranks, plant,
+                                 "matmul m.h5 --precision fp32 --grid 1x1x1 --no-sync --device cpu -o out.h5");
+    gm_error_get(&error);
+    gm_error_clear();
+    tap_ok(status == GM_OK, "a rank without work (%s)", error.text);
+    uint64_t all = (uint64_t)found.before;
+    if (gm_sum_counts_all(&all, 1) || sched_getaffinity(0, sizeof bound, &bound))
+        tap_ok(0, "processors are counted");
+    else if (ranks.rank > 0)
+        tap_ok(mine->processors == 0, "it multiplies nothing");
+    else
+        tap_ok(mine->processors == CPU_COUNT(&bound) && (!found.was_bound || mine->processors == (int)all) &&
+                   !found.shares_host && found.threads >= mine->processors - 1,
+               "its processors are those of the other: %d before, %d of %d, %d threads", found.before, mine->processors,
+               (int)all, found.threads);
+    if (ranks.rank == 0)
+        unlink("out.h5");
+    gm_agree_all(&ranks, GM_OK);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/gpumem-operation-XXXXXX";
     gm_error error;
-    if (gm_ranks_start_all(&ranks))
+    cpu_set_t given;
+    if (sched_getaffinity(0, sizeof given, &given) || gm_ranks_start_all(&ranks))
         return 1;
     gm_log_setup(ranks.rank == 0, GM_QUIET);
     int made = ranks.rank || mkdtemp(folder);
@@ -234,6 +280,7 @@ int main(void)
                command_run_all(&ranks, NULL, "gen stack i.h5 --size 3 --type u8 --distribution integers --no-sync") ==
                    GM_OK,
            "inputs are made");
+    test_idle(&given);
     test_describe();
     for (int i = 0; i < COMMANDS; i++) {
         test_less_memory(i);
