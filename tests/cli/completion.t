@@ -127,26 +127,26 @@ def zsh(*words):
     return mocked.stdout.splitlines(), mocked.stderr
 
 
-def on_terminal(line):
-    """The line that zsh makes of one that ends with a tab."""
+def on_terminal(line, want):
+    """The line that zsh makes of one that ends with a tab, once it holds what is wanted."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ |= {"TERM": "dumb", "PS1": "> ", "ZDOTDIR": os.getcwd()}
         os.execvp("zsh", ["zsh", "-f", "-i"])
     os.write(terminal, f"fpath=({FOLDER} $fpath); autoload -Uz compinit; compinit -D -u; setopt no_beep; print "
                        f"re''ady\n".encode())
-    seen, until, sent = "", time.monotonic() + 20, False
-    while time.monotonic() < until and not (sent and line.split()[-1] in seen.split("ready")[-1]
-                                            and time.monotonic() > sent + 1.5):
+    output, line_there, until, is_sent = "", "", time.monotonic() + 60, False
+    while time.monotonic() < until and want not in line_there:
         if select.select([terminal], [], [], 0.1)[0]:
-            seen += os.read(terminal, 4096).decode(errors="replace")
-        if not sent and "ready" in seen:
+            output += os.read(terminal, 4096).decode(errors="replace")
+            line_there = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|.\x08|\r", "", output.partition("ready")[2])
+        if not is_sent and "> " in line_there: # the prompt: zsh reads keys
             os.write(terminal, (line + "\t").encode())
-            sent = time.monotonic()
+            is_sent = True
     os.kill(child, 9)
     os.waitpid(child, 0)
     os.close(terminal)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|.\x08|\r", "", seen.split("ready")[-1])
+    return line_there
 
 
 if not shutil.which("zsh"):
@@ -170,6 +170,6 @@ for name, words, want in queries:
         gm.ok((exact if want != FILES else out[-1] == "files") and not errors, f"zsh: {name}", errors, out[-3:])
 for line, want in (("gpumem-run norm", "gpumem-run normalize"), ("gpumem-run bench comp", "gpumem-run bench compare"),
                    ("gpumem-run matmul --panels ex", "--panels exchange"), ("gpumem-run reduce dat", "reduce data.h5")):
-    seen = on_terminal(line)
+    seen = on_terminal(line, want)
     gm.ok(want in seen, f"zsh on a terminal: {line}", repr(seen))
 gm.done()
