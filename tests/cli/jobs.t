@@ -109,6 +109,7 @@ starts("hosts without Slurm", [*MPIRUN[:-1], "-np", "6", "--host", "a:2,b:2,c:2"
 for wrong, message in (({"GPUMEM_RANKS": "6"}, "expected RANKSxNODES"),
                        ({"GPUMEM_RANKS": "6x4"}, "the same number of ranks on each node"),
                        ({"GPUMEM_RANKS": "6x3", "GPUMEM_HOSTS": "a,b"}, "GPUMEM_HOSTS=a,b has 2"),
+                       ({"GPUMEM_HOSTS": "a", "GPUMEM_LAUNCH": "rsh"}, "GPUMEM_LAUNCH=rsh: expected mpirun or srun"),
                        ({"GPUMEM_HOSTS": "a"}, "needs GPUMEM_RANKS")):
     refuses(f"ranks or hosts: {wrong}", message, "gpumem-job", "matmul", "a.h5", **wrong)
 refuses("scaling without an argument", "usage: sbatch scaling.sbatch ", "scaling")

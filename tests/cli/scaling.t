@@ -463,6 +463,9 @@ def failures():
     ran = scaling("--local", "--ranks", "1", "--no-warm-up", "--out", "grid", "--size", "50", "matmul", "--", "--grid",
                   "bad", environment=REAL)
     gm.ok(ran.returncode == 2 and gm.ERROR in ran.stderr, "the program's own word and code", ran.returncode, ran.stderr)
+    ran = scaling("--local", "--ranks", "1", "--no-warm-up", "--repeat", "1", "--strong", "--out", "stat", "--size",
+                  "2M", "reduce", "--", "--stat", "count", environment=REAL)
+    gm.ok(ran.returncode == 0, "a --stat of the user's replaces that of the study", ran.returncode, ran.stderr)
 
 
 def without_gnuplot():
