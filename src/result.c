@@ -76,6 +76,13 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *d)
     if (o->deflate > 9)
         return gm_fail(GM_EUSAGE, "--deflate %lld: expected a level from 0 (no compression) to 9",
                        (long long)o->deflate);
+    if (d->rank == 0 && o->chunk)
+        return gm_fail(GM_EUSAGE, "--chunk %s: the output is a scalar, which has no chunks", o->chunk);
+    if (d->rank == 0) {
+        if (o->deflate || o->shuffle)
+            gm_note("the output is a scalar, which is not compressed");
+        return GM_OK;
+    }
     d->deflate = (int)o->deflate;
     d->shuffle = o->shuffle;
     d->chunked = o->chunk || o->deflate || o->shuffle;

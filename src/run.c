@@ -53,7 +53,7 @@ int gm_run_describe_output(gm_run *run, const char *name, gm_dtype type, int ran
                           !several && *wanted ? wanted : name);
     if (!status && length >= (int)sizeof d->name)
         status = gm_fail(GM_EUSAGE, "--output %s: the name of the dataset is too long", o->output);
-    if (!status && rank > 0)
+    if (!status && (rank > 0 || record->datasets == 0))
         status = gm_result_layout(run->job, d);
     record->datasets++;
     run->shape.outputs = record->datasets;

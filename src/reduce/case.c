@@ -68,7 +68,7 @@ static int read_statistics(gm_reduce_case *c, const char *text)
     return GM_OK;
 }
 
-/* Options of an output or of datasets that there are none of, or of datasets that are scalars. */
+/* Options of an output or of datasets that there are none of. */
 static int check_layout(const gm_options *o, const gm_reduce_case *c)
 {
     static const char *const names[] = {"output-layout", "chunk", "deflate", "shuffle", "no-sync", "force"};
@@ -80,10 +80,6 @@ static int check_layout(const gm_options *o, const gm_reduce_case *c)
                            "frame, pixel, vector or a number",
                            names[i], is_of_report ? " or --report" : "");
     }
-    if (c->rank == 0 && o->chunk)
-        return gm_fail(GM_EUSAGE, "--chunk %s: each statistic is a scalar, which has no chunks", o->chunk);
-    if (c->rank == 0 && (o->deflate || o->shuffle))
-        gm_note("each statistic is a scalar, which is not compressed");
     return GM_OK;
 }
 

@@ -223,6 +223,8 @@ CASES = [
      "matmul good.h5 --chunk 2,9223372036854775808"),
     ("a chunk with blanks", 2, r"--chunk '2, 2'", "matmul good.h5 --chunk '2, 2'"),
     ("a chunk with more after it", 2, r"--chunk '2,2,'", "matmul good.h5 --chunk 2,2,"),
+    ("a chunk of a scalar", 2, r"--chunk 2: the output is a scalar, which has no chunks",
+     "matmul good.h5:/vector good.h5:/vector --chunk 2"),
     ("a chunk of letters", 2, r"--chunk.*big", "matmul good.h5 --chunk big"),
     ("deflate 10", 2, r"--deflate 10: .* 0 .*to 9", "matmul good.h5 --deflate 10"),
     ("deflate -1", 2, r"--deflate.*-1.*non-negative", "matmul good.h5 --deflate -1"),
