@@ -105,12 +105,15 @@ static void report_verdict(gm_job *job, const gm_matmul *p, const gm_verdict *v)
             "%lld rows and columns of blocks could not be checked, as the rounding of --precision %s and of C (%s) is "
             "as large as their elements, or float64 does not hold their squares; %lld were",
             (long long)v->small, gm_precision_get(c->precision)->name, gm_dtype_name(c->result), (long long)v->checked);
-    if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)(v->skipped - v->small) > 0)
-        gm_warn("C%s has %llu NaN, %llu infinite and %llu overflowed elements; %lld rows and columns of blocks could "
-                "not be checked, %lld were",
+    if (v->nonfinite.nan + v->nonfinite.inf + v->nonfinite.overflow + (uint64_t)(v->skipped - v->small) > 0) {
+        char lines[96] = "";
+        if (c->verify)
+            snprintf(lines, sizeof lines, "; %lld rows and columns of blocks could not be checked, %lld were",
+                     (long long)(v->skipped - v->small), (long long)v->checked);
+        gm_warn("C%s has %llu NaN, %llu infinite and %llu overflowed elements%s",
                 v->repaired > 0 ? ", as it was computed first," : "", (unsigned long long)v->nonfinite.nan,
-                (unsigned long long)v->nonfinite.inf, (unsigned long long)v->nonfinite.overflow,
-                (long long)(v->skipped - v->small), (long long)v->checked);
+                (unsigned long long)v->nonfinite.inf, (unsigned long long)v->nonfinite.overflow, lines);
+    }
     note_schemes(v);
     if (c->verify && v->checked > 0)
         gm_note("the product passed its check: residual %.3g, detection threshold %.3g", v->passed.residual,

@@ -327,7 +327,9 @@ def not_finite():
     for how in "", " --alpha 2", " --grid 1x1x2":
         ran = product("so does that of float32", np.full((9, 9), np.inf), f"ab.h5 --precision exact{how}",
                       2 if "grid" in how else None, dtype="f4")[1]
-        gm.ok("0 infinite and 81 overflowed" in ran.err, f"{device}: a warning counts it once", ran)
+        gm.ok("0 infinite and 81 overflowed elements; " in ran.err, f"{device}: a warning counts it once", ran)
+    ran = product("that is not checked", np.full((9, 9), np.inf), "ab.h5 --precision exact --no-verify", dtype="f4")[1]
+    gm.ok("81 overflowed elements\n" in ran.err, f"{device}: and says nothing of a check that is not made", ran)
 
 
 def small():
