@@ -372,19 +372,23 @@ static json_t *describe(const gm_output_record *record)
                      record->parts, "probed_gbs", probed);
 }
 
-/* Every rank closes, then packs its share of the chunks. Collective. */
+/* Every rank closes, then packs its share of the chunks. It writes meanwhile, without the time in which it waits for
+ * the others, who may flush for long. Collective. */
 static int close_all(gm_job *job, gm_result *result, int status)
 {
-    double from = gm_clock(), synced = job->report.sync_s;
+    double from = gm_clock(), synced = job->report.sync_s, *writing = &job->report.times.seconds[GM_PHASE_WRITE];
     if (status)
         gm_stop_abandon(1);
     int filled = end_maker(result), closed = gm_output_close(result->output, &job->report.sync_s);
     result->output = NULL;
+    *writing += gm_clock() - from - (job->report.sync_s - synced);
     status = gm_job_agree_all(job, status ? status : filled ? filled : closed);
-    if (!status)
-        status = gm_job_agree_all(job, gm_output_pack(result->record, job->ranks->rank, job->threads));
-    job->report.times.seconds[GM_PHASE_WRITE] += gm_clock() - from - (job->report.sync_s - synced);
-    return status;
+    if (status)
+        return status;
+    from = gm_clock();
+    int packed = gm_output_pack(result->record, job->ranks->rank, job->threads);
+    *writing += gm_clock() - from;
+    return gm_job_agree_all(job, packed);
 }
 
 int gm_result_finish_all(gm_job *job, gm_result *result, const gm_attribute *extra, int extra_count, int status)
