@@ -14,7 +14,6 @@ struct gm_bind_view {
     hwloc_topology_t topology;
     gm_bound_by by;
     hwloc_cpuset_t own, launcher; /* processors of this process, and of the launcher */
-    int is_near;                  /* is the memory of this process bound to a node? */
 };
 
 gm_bind_view *gm_bind_open(int local_rank)
@@ -111,17 +110,7 @@ static void write_list(hwloc_const_cpuset_t share, char *list, int room)
     strcpy(last ? last : list, more);
 }
 
-/* Memory near the processors, if these are of one node. */
-static void bind_memory(gm_bind_view *v, hwloc_const_nodeset_t nodes, const gm_binding *binding)
-{
-    int is_near = binding->bound && binding->numa_nodes > 1 && binding->numa_node >= 0;
-    if (is_near || v->is_near)
-        hwloc_set_membind(v->topology, nodes, is_near ? HWLOC_MEMBIND_BIND : HWLOC_MEMBIND_DEFAULT,
-                          HWLOC_MEMBIND_PROCESS | HWLOC_MEMBIND_BYNODESET);
-    v->is_near = is_near;
-}
-
-static void describe(gm_bind_view *v, hwloc_const_cpuset_t share, gm_binding *binding)
+static void describe(const gm_bind_view *v, hwloc_const_cpuset_t share, gm_binding *binding)
 {
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
     if (!nodes)
@@ -131,7 +120,6 @@ static void describe(gm_bind_view *v, hwloc_const_cpuset_t share, gm_binding *bi
     binding->numa_nodes = hwloc_get_nbobjs_by_type(v->topology, HWLOC_OBJ_NUMANODE);
     binding->numa_node = hwloc_bitmap_weight(nodes) == 1 ? hwloc_bitmap_first(nodes) : -1;
     write_list(share, binding->list, sizeof binding->list);
-    bind_memory(v, nodes, binding);
     hwloc_bitmap_free(nodes);
 }
 
@@ -143,7 +131,7 @@ static const char *source(const gm_bind_view *v, int replace)
     return all ? "host" : v->by == GM_BOUND_BY_LAUNCHER && !replace ? names[GM_BOUND_BY_USER] : names[v->by];
 }
 
-void gm_bind(gm_bind_view *v, int replace, int index, int of, int prefer_numa, gm_binding *binding)
+void gm_bind(const gm_bind_view *v, int replace, int index, int of, int prefer_numa, gm_binding *binding)
 {
     *binding = (gm_binding){.processors = 1, .numa_node = -1};
     hwloc_cpuset_t all = v ? hwloc_bitmap_dup(given(v, replace)) : NULL, share = all ? hwloc_bitmap_alloc() : NULL;
@@ -170,7 +158,7 @@ void gm_bind(gm_bind_view *v, int replace, int index, int of, int prefer_numa, g
     hwloc_bitmap_free(all);
 }
 
-int gm_bind_all(const gm_ranks *ranks, gm_bind_view *view, int prefer_numa, int takes_share, gm_binding *binding)
+int gm_bind_all(const gm_ranks *ranks, const gm_bind_view *view, int prefer_numa, int takes_share, gm_binding *binding)
 {
     char key[GM_KEY_MAX] = "no share";
     int count = 1, index = 0;
