@@ -17,6 +17,14 @@ int gm_job_agree_all(const gm_job *job, int status)
     return gm_agree_all(job->ranks, status);
 }
 
+int gm_job_on_all(const gm_job *job, int is_so, int *on_all)
+{
+    int64_t least = is_so;
+    int status = gm_job_agree_all(job, gm_min_all(&least));
+    *on_all = (int)least;
+    return status;
+}
+
 static int is_wanted(const char *wanted, const gm_device_ops *ops)
 {
     return strcmp(wanted, "auto") == 0 || strcmp(wanted, ops->kind) == 0;
@@ -107,25 +115,15 @@ static int open_and_bind_all(gm_job *job)
     return status || job->ops->unified ? status : bind_all(job, 1);
 }
 
-int gm_job_share_processors_all(gm_job *job, int works, int *has_changed)
+int gm_job_share_processors_all(gm_job *job, int takes_share)
 {
-    int64_t all_work = works;
     int count, index;
-    *has_changed = 0;
-    if (job->ranks->size == 1 || job->ops->unified)
-        return GM_OK;
-    int status = gm_job_agree_all(job, gm_min_all(&all_work));
-    if (status || all_work)
-        return status;
-    status = gm_peers_all(job->ranks, works ? "works" : "idle", &count, &index);
-    int64_t most = works ? -count : 0;
+    int status = gm_peers_all(job->ranks, takes_share ? "a share" : "no share", &count, &index);
+    int64_t most = takes_share ? -count : 0;
     if (!status)
         status = gm_job_agree_all(job, gm_min_all(&most));
-    if (status)
-        return status;
-    *has_changed = 1;
     job->shares_host = -most > 1;
-    return bind_all(job, works);
+    return status ? status : bind_all(job, takes_share);
 }
 
 /* available: bytes of the host that programs may take. */

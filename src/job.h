@@ -37,6 +37,9 @@ typedef struct gm_job {
 /* Agreement on a status, short for gm_agree_all(). Collective. */
 int gm_job_agree_all(const gm_job *job, int status);
 
+/* *on_all: is it so on every rank? Collective. */
+int gm_job_on_all(const gm_job *job, int is_so, int *on_all);
+
 /* The device of an operation: that of --device, the processor whatever --device says, every device in sight, or
  * none. */
 typedef enum gm_device_need { GM_DEVICE_ANY, GM_DEVICE_CPU, GM_DEVICE_EACH, GM_DEVICE_NONE } gm_device_need;
@@ -53,10 +56,10 @@ void gm_job_close_device(gm_job *job);
 /* Binds the ranks to shares of their processors (gm_bind_all), which job->binding says. Collective. */
 int gm_job_bind_all(gm_job *job, int prefer_numa, int takes_share);
 
-/* Ranks that have no work leave their processors to those of their host that have: these are bound once more, and have
- * more threads (*has_changed: for a plan to come). Not those of a device that is a processor, which has counted its
- * threads when it was opened. Collective. */
-int gm_job_share_processors_all(gm_job *job, int works, int *has_changed);
+/* Ranks that take no share, as they have no work, leave their processors to the others of their host, which have more
+ * threads for a plan to come. Not for a device that is a processor, which has counted its threads when it was opened.
+ * Collective. */
+int gm_job_share_processors_all(gm_job *job, int takes_share);
 
 /* Ranks (kept in *ranks), device, threads and caps of a machine that is only described, in the place of those of the
  * run: for plans, which then open nothing. The device is the first one of rank 0. */

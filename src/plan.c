@@ -258,17 +258,23 @@ static int plan_by_rates_all(gm_run *run)
     return gm_operation_plan_all(run);
 }
 
-static int works(const gm_run *run, int rank)
-{
-    return gm_work_is_there(work_of, run, rank);
-}
-
+/* Ranks without work leave their processors to others, and the plan is made again. With more threads it may give work
+ * to other ranks: then all have their shares as before, and it is made once more. */
 int gm_operation_plan_by_rates_all(gm_run *run)
 {
-    int status = plan_by_rates_all(run), has_changed = 0;
-    if (!status)
-        status = gm_job_share_processors_all(run->job, works(run, run->job->ranks->rank), &has_changed);
-    return status || !has_changed ? status : gm_operation_plan_all(run);
+    gm_job *job = run->job;
+    int status = plan_by_rates_all(run), share = 1, is_last = job->ops->unified || job->ranks->size == 1;
+    for (int changes = 0; !status && !is_last; changes++) {
+        int works = gm_work_is_there(work_of, run, job->ranks->rank);
+        status = gm_job_on_all(job, changes == 2 || works == share, &is_last);
+        if (status || is_last)
+            break;
+        share = changes == 0 ? works : 1;
+        status = gm_job_share_processors_all(job, share);
+        if (!status)
+            status = gm_operation_plan_all(run);
+    }
+    return status;
 }
 
 /* --- In print and in the report --- */
@@ -332,7 +338,7 @@ static int plan_for_all(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_
         status = set_rates_all(run);
     if (!status)
         status = gm_operation_plan_all(run);
-    if (!status && run->job->shares_host && !works(run, 1)) { /* the first ranks have the work */
+    if (!status && run->job->shares_host && expect(run).working == 1) {
         run->job->shares_host = 0;
         status = gm_operation_plan_all(run);
     }

@@ -78,11 +78,10 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *d)
                        (long long)o->deflate);
     if (d->rank == 0 && o->chunk)
         return gm_fail(GM_EUSAGE, "--chunk %s: the output is a scalar, which has no chunks", o->chunk);
-    if (d->rank == 0) {
-        if (o->deflate || o->shuffle)
-            gm_note("the output is a scalar, which is not compressed");
+    if (d->rank == 0 && (o->deflate || o->shuffle))
+        gm_note("the output is a scalar, which is not compressed");
+    if (d->rank == 0)
         return GM_OK;
-    }
     d->deflate = (int)o->deflate;
     d->shuffle = o->shuffle;
     d->chunked = o->chunk || o->deflate || o->shuffle;
@@ -120,18 +119,12 @@ static gm_output_layout layout_of(const gm_job *job)
     return (gm_output_layout)gm_word_index(names, GM_OUTPUT_AUTO + 1, job->options->output_layout);
 }
 
-/* Threads of all ranks; only rank 0 gets the sum. Collective. */
+/* Threads of all ranks. Collective. */
 static int count_threads_all(const gm_job *job, int *sum)
 {
-    int *all = calloc((size_t)job->ranks->size, sizeof *all);
-    int status = gm_job_agree_all(job,
-                                  all ? GM_OK : gm_fail(GM_EDEVICE, "no memory for the description of the output"));
-    if (!status)
-        status = gm_job_agree_all(job, gm_gather_all(job->ranks, &job->threads, sizeof job->threads, all));
-    *sum = 0;
-    for (int r = 0; r < job->ranks->size && !status && job->ranks->rank == 0; r++)
-        *sum += all[r];
-    free(all);
+    uint64_t threads = (uint64_t)job->threads;
+    int status = gm_job_agree_all(job, gm_sum_counts_all(&threads, 1));
+    *sum = (int)threads;
     return status;
 }
 
