@@ -94,8 +94,8 @@ GM_TESTS = \
 	tests/src/stream/stream \
 	tests/src/stream/io_threads
 
-# More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time; or
-# what another test does by one rank.
+# More arithmetic than valgrind gets through, or in long double, of which it keeps 53 bits; or with limits of time, or
+# processes that end by a signal; or what another test does by one rank.
 GM_TESTS_HEAVY = \
 	tests/src/caps_shared.np2 \
 	tests/src/matmul/batch \
@@ -116,6 +116,9 @@ GM_TESTS_HEAVY = \
 	tests/src/matmul/fault \
 	tests/src/matmul/repair.np3 \
 	tests/src/matmul/staged \
+	tests/src/slow/plans \
+	tests/src/slow/rules \
+	tests/src/slow/plans_of_ranks.np3 \
 	tests/src/reduce/staged \
 	tests/base/statistics \
 	tests/base/wide
@@ -197,6 +200,7 @@ GM_TESTS_ALONE = \
 
 # Programs that scripts use.
 GM_TESTS_TOOLS = \
+	tests/src/slow/gpumem_slow \
 	tests/kernels/blas_once \
 	tests/mpi/empty_mpi \
 	tests/io/cat \
@@ -250,7 +254,9 @@ tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchan
 	$(CC) $(GM_CFLAGS) $(AM_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/src/exchange/fake_nccl.c
 
 command_sources = tests/src/command.c tests/src/command.h
-slow_sources = tests/src/slow_device.c tests/src/slow_device.h
+slow_sources = tests/src/slow_device.c tests/src/slow_device.h tests/src/slow/memory.c tests/src/slow/memory.h \
+	tests/src/slow/order.c tests/src/slow/order.h tests/src/slow/products.c tests/src/slow/products.h \
+	tests/src/slow/uses.c tests/src/slow/uses.h
 failing_sources = tests/src/failing_device.c tests/src/failing_device.h $(slow_sources) $(command_sources)
 fake_library = tests/src/exchange/fake_library.c tests/src/exchange/fake_library.h \
 	tests/src/exchange/fake_nccl.h
@@ -330,6 +336,12 @@ tests_kernels_matmul_schemes_SOURCES = tests/kernels/matmul/schemes.c tests/kern
 tests_kernels_reduce_reduce_SOURCES = tests/kernels/reduce/reduce.c tests/kernels/each.h
 tests_kernels_matmul_unpack_SOURCES = tests/kernels/matmul/unpack.c tests/kernels/each.h
 tests_src_budget_SOURCES = tests/src/budget.c
+tests_src_slow_rules_SOURCES = tests/src/slow/rules.c $(slow_sources)
+tests_src_slow_plans_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_slow_plans_SOURCES = tests/src/slow/plans.c $(slow_sources) $(command_sources)
+tests_src_slow_plans_of_ranks_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_slow_plans_of_ranks_np3_SOURCES = tests/src/slow/plans.c $(slow_sources) $(command_sources)
+tests_src_slow_gpumem_slow_SOURCES = src/main.c tests/src/slow/gpumem_slow.c $(slow_sources)
 tests_src_caps_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_caps_SOURCES = tests/src/caps.c $(command_sources)
 tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORDS_MOST = 32, LINE_MAX_BYTES = 2048 };
+enum { WORDS_MOST = 48, LINE_MAX_BYTES = 2048 };
 
 static int run_all(gm_job *job, const gm_options *options, command_setup *setup)
 {

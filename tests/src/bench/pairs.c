@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "tests/src/command.h"
+#include "tests/src/slow/memory.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -58,6 +59,8 @@ static int alloc(gm_device *device, size_t bytes, void **out)
     blocks[i].bytes = bytes + 16;
     snprintf(blocks[i].name, sizeof blocks[i].name, "gpu-%d-%d", ranks.rank, number++);
     *out = blocks[i].memory = map(blocks[i].name, &blocks[i].bytes, O_CREAT);
+    if (*out)
+        slow_memory_add(*out, bytes);
     return *out ? GM_OK : gm_fail(GM_EDEVICE, "no file for device memory");
 }
 
@@ -67,6 +70,7 @@ static void release(gm_device *device, void *memory)
     (void)device;
     if (i < 0)
         return;
+    slow_memory_remove(memory);
     munmap(memory, blocks[i].bytes);
     blocks[i].memory = NULL;
 }
@@ -88,14 +92,18 @@ static int attach(gm_device *device, const gm_shared_memory *shared, void **memo
     (void)device;
     snprintf(why, GM_SHARED_WHY, "%s", is_unreached ? "planted: it is too far" : "");
     *memory = is_unreached ? NULL : map(shared->name, &bytes, 0);
+    if (*memory)
+        slow_memory_add(*memory, bytes);
     return GM_OK;
 }
 
 static void detach(gm_device *device, void *memory)
 {
     (void)device;
-    if (memory)
+    if (memory) {
+        slow_memory_remove(memory);
         munmap(memory, 4 << 20);
+    }
 }
 
 /* --- Runs --- */

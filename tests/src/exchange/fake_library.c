@@ -35,6 +35,14 @@ void *__wrap_dlsym(void *library, const char *name)
     return fault == FAKE_NO_SYMBOL && strcmp(name, "ncclSend") == 0 ? NULL : __real_dlsym(library, name);
 }
 
+static void put(void *queue, void (*function)(void *), void *argument, const fake_region *regions, int count)
+{
+    slow_region uses[count > 0 ? count : 1];
+    for (int i = 0; i < count; i++)
+        uses[i] = (slow_region){regions[i].memory, regions[i].bytes, regions[i].is_written};
+    slow_queue_call(queue, function, argument, uses, count);
+}
+
 void fake_library_plant(fake_fault what)
 {
     fake_nccl_setter *set;
@@ -43,7 +51,7 @@ void fake_library_plant(fake_fault what)
     *(void **)&set = library ? __real_dlsym(library, "fake_nccl_set") : NULL;
     if (!set)
         exit(1);
-    set(slow_queue_call, fault);
+    set(put, slow_device_bytes, fault);
 }
 
 static int attach(gm_device *of)

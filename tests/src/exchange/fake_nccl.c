@@ -58,14 +58,16 @@ typedef struct configuration {
 } configuration;
 
 static fake_put *put_call;
+static fake_find *find_bytes;
 static fake_fault fault;
 static int depth, polls; /* of the group; until its work is put */
 static work *group;
 static void *group_stream;
 
-void fake_nccl_set(fake_put *put, fake_fault what)
+void fake_nccl_set(fake_put *put, fake_find *find, fake_fault what)
 {
     put_call = put;
+    find_bytes = find;
     fault = what;
 }
 
@@ -199,6 +201,20 @@ int ncclCommInitRankConfig(communicator **out, int size, identity id, int rank, 
     return IN_PROGRESS;
 }
 
+static void put_group(communicator *c)
+{
+    fake_region regions[MESSAGES];
+    int count = group->count;
+    for (int i = 0; i < count; i++) {
+        message *m = &group->messages[i];
+        regions[i] = (fake_region){m->data, m->bytes, m->is_receive};
+        m->data = find_bytes(m->data);
+    }
+    atomic_fetch_add(&c->working, 1);
+    put_call(group_stream, do_work, group, regions, count);
+    group = NULL;
+}
+
 int ncclCommGetAsyncError(communicator *c, int *error)
 {
     *error = c->error;
@@ -207,9 +223,7 @@ int ncclCommGetAsyncError(communicator *c, int *error)
     else if (!c->error && group && depth == 0 && --polls > 0)
         *error = IN_PROGRESS;
     else if (!c->error && group && depth == 0) {
-        atomic_fetch_add(&c->working, 1);
-        put_call(group_stream, do_work, group);
-        group = NULL;
+        put_group(c);
     } else if (fault == FAKE_REMOTE_ERROR && atomic_load(&c->working)) {
         *error = c->error = REMOTE_ERROR;
     }

@@ -21,11 +21,19 @@ typedef enum fake_fault {
     FAKE_ABORT_HANGS
 } fake_fault;
 
-/* Puts a call into a stream. */
-typedef void fake_put(void *stream, void (*function)(void *), void *argument);
+/* Device memory of a message. */
+typedef struct fake_region {
+    void *memory;
+    uint64_t bytes;
+    int is_written;
+} fake_region;
+
+/* Puts a call into a stream, which uses device memory; where the bytes of such memory are. */
+typedef void fake_put(void *stream, void (*function)(void *), void *argument, const fake_region *regions, int count);
+typedef void *fake_find(void *memory);
 
 /* Of the library: from now on. */
-typedef void fake_nccl_setter(fake_put *put, fake_fault what);
+typedef void fake_nccl_setter(fake_put *put, fake_find *find, fake_fault what);
 fake_nccl_setter fake_nccl_set;
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static gm_exchange_region lend(const way *w, const link *l, int peer, int64_t ga
     size_t bytes = r.pitch * (size_t)r.rows + 1;
     if (w->ops->alloc(w->device, bytes, &r.memory))
         exit(1);
-    memset(r.memory, GAP, bytes);
+    memset(slow_device_bytes(r.memory), GAP, bytes);
     return r;
 }
 
@@ -35,14 +36,14 @@ static gm_exchange_region lend_source(const way *w, const link *l, int64_t gap)
     gm_exchange_region r = lend(w, l, l->to, gap);
     for (int64_t i = 0; i < l->rows; i++)
         for (int64_t k = 0; k < l->width; k++)
-            ((unsigned char *)r.memory)[i * (int64_t)r.pitch + k] = value(l, i, k);
+            ((unsigned char *)slow_device_bytes(r.memory))[i * (int64_t)r.pitch + k] = value(l, i, k);
     return r;
 }
 
 /* Is every byte of the link there, and none beside it changed? */
 static int has_arrived(const link *l, const gm_exchange_region *r)
 {
-    const unsigned char *at = r->memory;
+    const unsigned char *at = slow_device_bytes(r->memory);
     int64_t wrong = 0, pitch = (int64_t)r->pitch;
     for (int64_t i = 0; i < l->rows; i++)
         for (int64_t k = 0; k < pitch; k++)
@@ -131,7 +132,8 @@ void link_test_event(const way *w)
         status = ops->event_open(w->device, &filled);
     for (int64_t i = 0; i < out->rows && !status; i++)
         status = ops->copy_in(queue, (char *)send.memory + (size_t)i * send.pitch, send.pitch,
-                              (char *)source.memory + (size_t)i * source.pitch, source.pitch, send.width, 1);
+                              (char *)slow_device_bytes(source.memory) + (size_t)i * source.pitch, source.pitch,
+                              send.width, 1);
     if (!status)
         status = ops->event_record(filled, queue);
     w->path->begin(w->state, &send, &receive, filled, status);

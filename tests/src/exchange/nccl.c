@@ -13,6 +13,7 @@
 #include "kernels/kernels.h"
 #include "tests/src/exchange/fake_library.h"
 #include "tests/src/exchange/links.h"
+#include "tests/src/slow/memory.h"
 #include "tests/tap.h"
 
 #include <signal.h>
@@ -178,6 +179,7 @@ static void test_fail(void)
     static char memory[1 << 20];
     const gm_exchange_region send = {(ranks.rank + 1) % 3, memory, 1 << 19, 1 << 19, 1},
                              receive = {(ranks.rank + 2) % 3, memory + (1 << 19), 1 << 19, 1 << 19, 1};
+    slow_memory_add(memory, sizeof memory);
     plant(2, FAKE_LOST);
     w.path->begin(w.state, &send, &receive, NULL, GM_OK);
     for (int i = 0; i < 50; i++)
@@ -188,6 +190,7 @@ static void test_fail(void)
     tap_ok(status == (ranks.rank == 1 ? GM_EOUTPUT : GM_EPEER), "failed from outside: status %d", status);
     tap_ok(gm_agree_all(&ranks, status) == GM_EOUTPUT, "failed from outside: all agree");
     w.path->close(w.state);
+    slow_memory_remove(memory);
     gm_error_clear();
     plant(-1, FAKE_GOOD);
 }
