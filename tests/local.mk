@@ -236,6 +236,8 @@ EXTRA_DIST += \
 tests_libtap_a_SOURCES = \
 	tests/capture.c \
 	tests/capture.h \
+	tests/folder.c \
+	tests/folder.h \
 	tests/tap.c \
 	tests/tap.h
 
@@ -398,9 +400,9 @@ tests_src_matmul_share_more_np8_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_rea
 tests_src_matmul_share_more_np8_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c $(fake_library) $(failing_sources)
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c $(slow_sources)
+tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c $(slow_sources) $(command_sources)
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c $(slow_sources)
+tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c $(slow_sources) $(command_sources)
 tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
 tests_src_options_SOURCES = tests/src/options.c

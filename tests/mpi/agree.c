@@ -4,6 +4,7 @@
 #include "mpi/exchange.h"
 #include "src/job.h"
 #include "src/result.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
@@ -117,12 +118,8 @@ static int make_job(gm_job *job, gm_options *options, int argc, char **argv)
 
 static void test_result(void)
 {
-    char name[] = "/tmp/gpumem-agree-XXXXXX", file[64], report[64];
-    if (first && !mkdtemp(name))
-        strcpy(name, "/tmp");
-    gm_broadcast_all(name, sizeof name);
-    snprintf(file, sizeof file, "%s/out.h5", name);
-    snprintf(report, sizeof report, "%s/absent/report.json", name);
+    char *file = "out.h5";
+    all_ok(folder_enter_all(&ranks) == GM_OK, "a folder is made");
     char *argv[] = {"gpumem-run", "gen", "matrices", file, NULL};
     gm_options options;
     gm_job job;
@@ -153,7 +150,7 @@ static void test_result(void)
     all_ok(access(file, F_OK) != 0, "no file is left");
 
     job.options = &options;
-    options.report = first ? report : "unused";
+    options.report = first ? "absent/report.json" : "unused";
     all_ok(gm_report_open_all(&job) == GM_EOUTPUT,
            "gm_report_open_all: a report that cannot be written fails on all ranks");
     gm_error_clear();
@@ -165,8 +162,7 @@ static void test_result(void)
     gm_job_close_device(&job);
     gm_error_clear();
     free(record);
-    if (first)
-        rmdir(name);
+    all_ok(folder_leave_all(&ranks, ""), "no file is left");
 }
 
 int main(void)

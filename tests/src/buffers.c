@@ -2,6 +2,7 @@
  * that is slow, works in queues of its own and does not address host memory: the same results as on the processor,
  * whatever the size of a step. */
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -11,10 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-buffers-XXXXXX";
 static int64_t device_memory;
 
 static void use_slow_device(gm_job *job)
@@ -38,18 +37,15 @@ static int is_same(const char *datasets, const char *a, const char *b)
 static void check(const char *words, const char *datasets)
 {
     static const char *const buffers[] = {"0", "64K", "128K", "1M"};
-    int status = command_run_all(&ranks, NULL, "%s -o %s/expected.h5 --force --no-sync", words, folder);
+    int status = command_run_all(&ranks, NULL, "%s -o expected.h5 --force --no-sync", words);
     tap_ok(status == GM_OK, "%s", words);
-    char expected[128], found[128];
-    snprintf(expected, sizeof expected, "%s/expected.h5", folder);
-    snprintf(found, sizeof found, "%s/found.h5", folder);
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers && !status; i++)
         for (int megabytes = 512; megabytes >= 16 && !status; megabytes /= 32) {
             device_memory = (int64_t)megabytes << 20;
-            status = command_run_all(&ranks, use_slow_device, "%s -o %s --force --no-sync --threads 3 --buffer %s",
-                                     words, found, buffers[i]);
-            tap_ok(status == GM_OK && is_same(datasets, expected, found), "--buffer %s, %d MiB of device memory",
-                   buffers[i], megabytes);
+            status = command_run_all(&ranks, use_slow_device,
+                                     "%s -o found.h5 --force --no-sync --threads 3 --buffer %s", words, buffers[i]);
+            tap_ok(status == GM_OK && is_same(datasets, "expected.h5", "found.h5"),
+                   "--buffer %s, %d MiB of device memory", buffers[i], megabytes);
         }
     if (status) {
         gm_error error;
@@ -62,79 +58,68 @@ static void check(const char *words, const char *datasets)
  * the device's memory is the host's. */
 static void test_memory(void)
 {
-    static const char *const operations[] = {"flip %s/s.h5 --axis 0", "transpose %s/s.h5 --axes 0,1",
-                                             "normalize %s/s.h5", "normalize %s/s.h5 --method zscore --per frame"};
+    static const char *const operations[] = {"flip s.h5 --axis 0", "transpose s.h5 --axes 0,1", "normalize s.h5",
+                                             "normalize s.h5 --method zscore --per frame"};
     device_memory = INT64_C(512) << 20;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        char words[256];
         int status[2];
-        snprintf(words, sizeof words, operations[i], folder);
         for (int with = 0; with < 2; with++)
             status[with] = command_run_all(&ranks, use_slow_device,
-                                           "%s -o %s/small.h5 --plan --threads 3 --piece 2M --depth 8 --host-memory 4M "
+                                           "%s -o small.h5 --plan --threads 3 --piece 2M --depth 8 --host-memory 4M "
                                            "--buffer %s",
-                                           words, folder, with ? "64K" : "0");
+                                           operations[i], with ? "64K" : "0");
         tap_ok(status[0] == GM_EDEVICE && status[1] == GM_OK,
-               "%s: little host memory is enough with buffers (code %d), not without (code %d)", words, status[1],
-               status[0]);
+               "%s: little host memory is enough with buffers (code %d), not without (code %d)", operations[i],
+               status[1], status[0]);
     }
 }
 
 int main(void)
 {
-    char words[512];
     setenv("CUDA_VISIBLE_DEVICES", "", 1); /* the slow device is made of the processor's */
     if (gm_ranks_start_all(&ranks))
         return 1;
-    int made = ranks.rank != 0 || mkdtemp(folder) != NULL;
-    if (!made || gm_broadcast_all(folder, sizeof folder))
+    if (folder_enter_all(&ranks))
         return 1;
     gm_log_setup(0, GM_QUIET);
-    int status = command_run_all(&ranks, NULL, "gen stack %s/s.h5 --frames 21 --height 301 --width 257 --no-sync",
-                                 folder);
+    int status = command_run_all(&ranks, NULL, "gen stack s.h5 --frames 21 --height 301 --width 257 --no-sync");
     if (!status)
-        status = command_run_all(&ranks, NULL, "gen matrices %s/m.h5 --rows 700 --inner 900 --columns 500 --no-sync",
-                                 folder);
+        status = command_run_all(&ranks, NULL, "gen matrices m.h5 --rows 700 --inner 900 --columns 500 --no-sync");
     if (!status)
-        status = command_run_all(&ranks, NULL, "gen matrices %s/t.h5 --rows 600 --inner 600 --columns 600 --no-sync",
-                                 folder);
+        status = command_run_all(&ranks, NULL, "gen matrices t.h5 --rows 600 --inner 600 --columns 600 --no-sync");
     tap_ok(status == GM_OK, "inputs are made");
     /* Several ranks: pieces that are parts of rows of the output, which are longer than the smallest buffer. */
     static const struct {
         const char *words, *datasets;
         int ranks; /* the least */
     } cases[] = {
-        {"reduce %s/s.h5 --axis frame --stat min,max,sum,var", "min max sum var", 1},
-        {"reduce %s/s.h5 --axis pixel --stat min,max,sum,argmax", "min max sum argmax", 1},
-        {"reduce %s/s.h5 --axis 1 --stat sum,mean", "sum mean", 1},
-        {"normalize %s/s.h5 --piece 300K", "images", 1},
-        {"normalize %s/s.h5 --type f64", "images", 1},
-        {"normalize %s/s.h5 --per frame --method zscore", "images", 1},
-        {"normalize %s/s.h5 --per pixel --piece 200000", "images", 1},
-        {"normalize %s/s.h5 --per pixel --type f64", "images", 2},
-        {"normalize %s/s.h5:images[:,:,0:21] --per pixel --type u8", "images", 2},
-        {"normalize %s/s.h5:images[3:17,11:300,5:250] --method percentile", "images", 1},
-        {"flip %s/s.h5 --axis 0", "images", 1},
-        {"flip %s/s.h5 --axis 2 --piece 900000", "images", 2},
-        {"flip %s/s.h5:images[1:20,3:,::3] --axis 1", "images", 1},
-        {"transpose %s/s.h5 --axes 0,2", "images", 2},
-        {"transpose %s/s.h5 --axes 1,2 --piece 700001", "images", 1},
-        {"transpose %s/s.h5 --axes 0,1", "images", 1},
-        {"matmul %s/m.h5 --piece 400000", "C", 1},
-        {"matmul %s/t.h5 --precision fp64 --transpose ab --piece 300000", "C", 1},
-        {"matmul %s/m.h5 --precision exact --piece 400000", "C", 1},
+        {"reduce s.h5 --axis frame --stat min,max,sum,var", "min max sum var", 1},
+        {"reduce s.h5 --axis pixel --stat min,max,sum,argmax", "min max sum argmax", 1},
+        {"reduce s.h5 --axis 1 --stat sum,mean", "sum mean", 1},
+        {"normalize s.h5 --piece 300K", "images", 1},
+        {"normalize s.h5 --type f64", "images", 1},
+        {"normalize s.h5 --per frame --method zscore", "images", 1},
+        {"normalize s.h5 --per pixel --piece 200000", "images", 1},
+        {"normalize s.h5 --per pixel --type f64", "images", 2},
+        {"normalize s.h5:images[:,:,0:21] --per pixel --type u8", "images", 2},
+        {"normalize s.h5:images[3:17,11:300,5:250] --method percentile", "images", 1},
+        {"flip s.h5 --axis 0", "images", 1},
+        {"flip s.h5 --axis 2 --piece 900000", "images", 2},
+        {"flip s.h5:images[1:20,3:,::3] --axis 1", "images", 1},
+        {"transpose s.h5 --axes 0,2", "images", 2},
+        {"transpose s.h5 --axes 1,2 --piece 700001", "images", 1},
+        {"transpose s.h5 --axes 0,1", "images", 1},
+        {"matmul m.h5 --piece 400000", "C", 1},
+        {"matmul t.h5 --precision fp64 --transpose ab --piece 300000", "C", 1},
+        {"matmul m.h5 --precision exact --piece 400000", "C", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases && !status; i++)
-        if (cases[i].ranks >= ranks.size) {
-            snprintf(words, sizeof words, cases[i].words, folder);
-            check(words, cases[i].datasets);
-        }
+        if (cases[i].ranks >= ranks.size)
+            check(cases[i].words, cases[i].datasets);
     if (!status && ranks.size == 1)
         test_memory();
-    snprintf(words, sizeof words, "rm -r %s", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
-    if (ranks.rank == 0 && system(words))
-        code = 1;
     gm_ranks_end_all();
     return code;
 }

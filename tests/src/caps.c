@@ -3,11 +3,11 @@
 #include "kernels/kernels.h"
 #include "mpi/ranks.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TEXT = 256 };
 
@@ -114,14 +114,12 @@ static void test_command(const char *command)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-caps-XXXXXX";
     const char *only = getenv("GPUMEM_TEST_DEVICE");
     gm_error error;
     if (gm_ranks_start_all(&ranks))
         return 1;
     gm_log_setup(ranks.rank == 0, GM_QUIET);
-    int made = ranks.rank || mkdtemp(folder);
-    if (!made || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    if (folder_enter_all(&ranks))
         return 1;
     kind = "cpu";
     tap_ok(run("gen stack i.h5 --size 9 --type u8 --distribution integers", "", &error) == GM_OK &&
@@ -149,10 +147,7 @@ int main(void)
         for (size_t i = 0; i < sizeof shared / sizeof *shared && ranks.size == 2; i++)
             test_command(shared[i]);
     }
-    gm_agree_all(&ranks, GM_OK);
-    if (ranks.rank == 0 &&
-        (unlink("s.h5") || unlink("z.h5") || unlink("i.h5") || unlink("m.h5") || unlink("out.h5") || rmdir(folder)))
-        tap_ok(0, "%s holds other files", folder);
+    tap_ok(folder_leave_all(&ranks, "s.h5 z.h5 i.h5 m.h5 out.h5"), "no other files are left");
     int code = tap_done();
     gm_ranks_end_all();
     return code;

@@ -10,11 +10,11 @@
 #include "kernels/normalize/calls.h"
 #include "kernels/reduce/calls.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <dirent.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -266,14 +266,12 @@ static void test_idle(const cpu_set_t *given)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-operation-XXXXXX";
     gm_error error;
     cpu_set_t given;
     if (sched_getaffinity(0, sizeof given, &given) || gm_ranks_start_all(&ranks))
         return 1;
     gm_log_setup(ranks.rank == 0, GM_QUIET);
-    int made = ranks.rank || mkdtemp(folder);
-    if (!made || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    if (folder_enter_all(&ranks))
         return 1;
     tap_ok(command_run_all(&ranks, NULL, "gen stack s.h5 --frames 10 --height 47 --width 101 --no-sync") == GM_OK &&
                command_run_all(&ranks, NULL, "gen matrices m.h5 --size 150 --no-sync") == GM_OK &&
@@ -289,9 +287,7 @@ int main(void)
     }
     test_fixed_cap();
     tap_ok(run(NULL, commands[0].line, "out.h5", &error) == GM_OK, "a run after all of them");
-    gm_agree_all(&ranks, GM_OK);
-    if (ranks.rank == 0 && (unlink("s.h5") || unlink("i.h5") || unlink("m.h5") || unlink("out.h5") || rmdir(folder)))
-        tap_ok(0, "%s holds other files", folder);
+    tap_ok(folder_leave_all(&ranks, "s.h5 i.h5 m.h5 out.h5"), "no other files are left");
     int code = tap_done();
     gm_ranks_end_all();
     return code;

@@ -7,13 +7,13 @@
 #include "src/bench/operations/product.h"
 #include "src/bench/ratios.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BITS_OF_BF16 = 16 };
 
@@ -366,19 +366,15 @@ static void test_batch(const gm_ranks *ranks)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-matmul-XXXXXX";
     gm_ranks ranks;
-    if (gm_ranks_start_all(&ranks))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     gm_log_setup(1, GM_QUIET);
-    if (!mkdtemp(folder) || chdir(folder))
-        return 1;
     test_bound();
     test_ratios();
     test_products(&ranks);
     test_batch(&ranks);
-    if (unlink("r.json") || rmdir(folder))
-        tap_ok(0, "%s holds other files", folder);
+    tap_ok(folder_leave_all(&ranks, "r.json"), "no other files are left");
     int code = tap_done();
     gm_ranks_end_all();
     return code;

@@ -5,11 +5,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -203,20 +203,16 @@ static void test_team(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-team-XXXXXX";
     if (gm_ranks_start_all(&ranks))
         return 1;
     gm_log_setup(ranks.rank == 0, GM_QUIET);
-    int made = ranks.rank || mkdtemp(folder);
-    if (!made || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    if (folder_enter_all(&ranks))
         return 1;
     test_team();
     test_link();
     test_scaling();
     test_failure();
-    gm_agree_all(&ranks, GM_OK);
-    if (ranks.rank == 0 && (unlink("r.json") || rmdir(folder)))
-        tap_ok(0, "%s holds other files", folder);
+    tap_ok(folder_leave_all(&ranks, "r.json"), "no other files are left");
     int code = tap_done();
     gm_ranks_end_all();
     return code;

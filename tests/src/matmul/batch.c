@@ -3,6 +3,7 @@
  * always is named. */
 #include "kernels/matmul/calls.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -10,14 +11,12 @@
 #include "base/memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { FRAMES = 40, SIDE = 50 };
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-batch-XXXXXX";
 static int64_t device_memory;
 
 /* --- A product that is wrong in one frame --- */
@@ -91,22 +90,19 @@ static int run(command_setup *setup, int way, const char *out)
 {
     device_memory = ways[way].device_memory;
     return command_run_all(&ranks, setup,
-                           "matmul --batch %s/in.h5:/images[:%d] %s/in.h5:/images[%d:] --transpose b --threads 2 "
-                           "-o %s/%s --force --no-sync --device cpu %s",
-                           folder, FRAMES, folder, FRAMES, folder, out, ways[way].options);
+                           "matmul --batch in.h5:/images[:%d] in.h5:/images[%d:] --transpose b --threads 2 "
+                           "-o %s --force --no-sync --device cpu %s",
+                           FRAMES, FRAMES, out, ways[way].options);
 }
 
 static int is_clean(const char *out)
 {
-    char a[64], b[64];
-    snprintf(a, sizeof a, "%s/clean.h5", folder);
-    snprintf(b, sizeof b, "%s/%s", folder, out);
-    return command_same_data(a, b, (size_t)FRAMES * SIDE * SIDE * sizeof(float));
+    return command_same_data("clean.h5", out, (size_t)FRAMES * SIDE * SIDE * sizeof(float));
 }
 
 static void check(int way)
 {
-    char name[32], file[64];
+    char name[32];
     gm_error error;
     is_alone = strncmp(ways[way].name, "products", 8) == 0;
     int status = run(use_slow_device, way, "c.h5");
@@ -123,11 +119,10 @@ static void check(int way)
     status = run(use_faulty_device, way, "none.h5");
     gm_error_get(&error);
     snprintf(name, sizeof name, "in tile [%lld, 0:50", (long long)victim);
-    snprintf(file, sizeof file, "%s/none.h5", folder);
     int is_named = ranks.rank > 0 ||
                    (strstr(error.text, "the product failed its check twice") && strstr(error.text, name));
-    tap_ok(status == GM_ECHECK && is_named && access(file, F_OK), "%s: frames that are wrong always are an error: %s",
-           ways[way].name, error.text);
+    tap_ok(status == GM_ECHECK && is_named && access("none.h5", F_OK),
+           "%s: frames that are wrong always are an error: %s", ways[way].name, error.text);
     faults = 0;
     gm_error_clear();
 }
@@ -136,9 +131,9 @@ static void check(int way)
 static int run_shared(command_setup *setup, const char *out, const char *options)
 {
     return command_run_all(&ranks, setup,
-                           "matmul --batch %s/in.h5:/images[0] %s/in.h5:/images[0] --transpose b --add "
-                           "%s/in.h5:/images[:%d] -o %s/%s --force --no-sync --device cpu %s",
-                           folder, folder, folder, FRAMES, folder, out, options);
+                           "matmul --batch in.h5:/images[0] in.h5:/images[0] --transpose b --add "
+                           "in.h5:/images[:%d] -o %s --force --no-sync --device cpu %s",
+                           FRAMES, out, options);
 }
 
 static void check_shared(void)
@@ -154,17 +149,13 @@ static void check_shared(void)
 
 int main(void)
 {
-    char line[256];
-    if (gm_ranks_start_all(&ranks))
-        return 1;
-    if (gm_agree_all(&ranks, ranks.rank > 0 || mkdtemp(folder) ? GM_OK : gm_fail(GM_EOUTPUT, "no folder")) ||
-        gm_broadcast_all(folder, sizeof folder))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     gm_log_setup(0, GM_QUIET);
     int status = command_run_all(&ranks, NULL,
-                                 "gen stack %s/in.h5 --frames %d --height %d --width %d --type f32 "
+                                 "gen stack in.h5 --frames %d --height %d --width %d --type f32 "
                                  "--no-sync",
-                                 folder, 2 * FRAMES, SIDE, SIDE);
+                                 2 * FRAMES, SIDE, SIDE);
     tap_ok(status == GM_OK, "input is made");
     status = run(NULL, 0, "clean.h5");
     tap_ok(status == GM_OK, "the processor's product");
@@ -172,10 +163,8 @@ int main(void)
         check(way);
     check_shared();
     tap_ok(without_schemes == 0, "each product has a place for its schemes");
-    snprintf(line, sizeof line, "rm -r %s", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
-    if (ranks.rank == 0 && system(line))
-        code = 1;
     gm_ranks_end_all();
     return code;
 }

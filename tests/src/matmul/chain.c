@@ -9,10 +9,10 @@
 #include "tests/src/command.h"
 #include "tests/src/exchange/fake_library.h"
 #include "tests/src/failing_device.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -152,15 +152,13 @@ static void test_signal(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-chain-XXXXXX";
     setenv("CUDA_VISIBLE_DEVICES", "", 1); /* the slow device is made of the processor's */
     gm_stop_install();
     if (gm_ranks_start_all(&ranks) || ranks.size != RANKS)
         return 1;
     gm_log_setup(0, GM_QUIET);
     failing.rank = ranks.rank;
-    int status = ranks.rank == 0 && !mkdtemp(folder) ? gm_fail(GM_EOUTPUT, "no folder") : GM_OK;
-    if (gm_agree_all(&ranks, status) || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    if (folder_enter_all(&ranks))
         return 1;
     tap_ok(command_run_all(&ranks, NULL, "gen matrices in.h5 --rows %d --inner %d --columns %d --no-sync", M, K, N) ==
                    GM_OK &&
@@ -169,10 +167,7 @@ int main(void)
     test_bits();
     test_failures();
     test_signal();
-    char line[64];
-    snprintf(line, sizeof line, "rm -r %s", folder);
-    if (ranks.rank == 0 && (chdir("/") || system(line)))
-        tap_diag("%s is left", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
     gm_ranks_end_all();
     return code;

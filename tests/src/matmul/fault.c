@@ -2,6 +2,7 @@
  * name it, and leave no output. */
 #include "kernels/matmul/calls.h"
 #include "src/operation.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <limits.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-fault-XXXXXX";
 
 /* The device as it is, but for its product. */
 static gm_device_ops faulty;
@@ -143,11 +143,11 @@ static void test_device(const char *device, const char *in, const char *out)
 /* Elements whose squares float64 does not hold: the check of a processor finds faults all the same. */
 static void test_huge(const char *in, const char *out)
 {
-    char huge[64], operands[160], back[192];
-    snprintf(huge, sizeof huge, "%s/huge.h5", folder);
-    snprintf(operands, sizeof operands, "%s:/C %s:/B", huge, in);
+    char operands[160], back[192];
+    snprintf(operands, sizeof operands, "huge.h5:/C %s:/B", in);
     snprintf(back, sizeof back, "%s --alpha 1e-190", operands);
-    char *argv[] = {"gpumem-run", "matmul", (char *)in, "--precision", "fp64", "--alpha", "1e200", "-o", huge, NULL};
+    char *argv[] = {"gpumem-run", "matmul", (char *)in, "--precision", "fp64",
+                    "--alpha",    "1e200",  "-o",       "huge.h5",     NULL};
     tap_ok(run(9, argv, 0, "cpu") == GM_OK, "huge input is made");
     precision = GM_PRECISION_FP64;
     const char *const cases[] = {operands, back};
@@ -164,22 +164,18 @@ static void test_huge(const char *in, const char *out)
         expect("cpu", cases[i], out, GM_OK, "", "zeros in a tile of huge elements, once: computed again");
     }
     precision = GM_PRECISION_FP32;
-    unlink(huge);
 }
 
 int main(void)
 {
-    char in[64], out[64];
-    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder))
+    char *in = "in.h5", *out = "out.h5";
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
-    snprintf(in, sizeof in, "%s/in.h5", folder);
-    snprintf(out, sizeof out, "%s/out.h5", folder);
     char *argv[] = {"gpumem-run", "gen", "matrices", in, "--size", "700", NULL};
     tap_ok(run(6, argv, 0, "cpu") == GM_OK, "input is made");
     test_device("cpu", in, out);
     test_huge(in, out);
-    unlink(in);
-    rmdir(folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
     gm_ranks_end_all();
     return code;

@@ -4,6 +4,8 @@
  *
  * GPUMEM_TEST_RUNS: how many of each (40); GPUMEM_TEST_SEED: other ones. */
 #include "src/operation.h"
+#include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -11,16 +13,13 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ARGUMENTS = 24, M = 400, N = 350, K = 1000 };
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-repair-XXXXXX";
 static uint64_t state;
 
 static int64_t random_below(int64_t most)
@@ -105,20 +104,6 @@ static outcome run(const char *line, int64_t device_memory)
 }
 
 /* Are the elements of C the same? Large data begin at byte 4096. */
-static int same_data(const char *a, const char *b)
-{
-    const size_t bytes = (size_t)M * N * sizeof(float);
-    char *x = malloc(bytes), *y = malloc(bytes);
-    int fa = open(a, O_RDONLY), fb = open(b, O_RDONLY);
-    int same = fa >= 0 && fb >= 0 && pread(fa, x, bytes, 4096) == (ssize_t)bytes &&
-               pread(fb, y, bytes, 4096) == (ssize_t)bytes && memcmp(x, y, bytes) == 0;
-    close(fa);
-    close(fb);
-    free(x);
-    free(y);
-    return same;
-}
-
 enum { ONE_LEAF = 70 };
 
 static const struct {
@@ -145,8 +130,8 @@ static outcome multiply_by(int way, const char *file)
 {
     char line[512];
     snprintf(line, sizeof line,
-             "matmul %s/in.h5:/A[:,:%d] %s/in.h5:/B[:%d] -o %s/%s --force --no-sync --threads 2 --piece 50000 %s",
-             folder, ways[way].k, folder, ways[way].k, folder, file, ways[way].options);
+             "matmul in.h5:/A[:,:%d] in.h5:/B[:%d] -o %s --force --no-sync --threads 2 --piece 50000 %s", ways[way].k,
+             ways[way].k, file, ways[way].options);
     return run(line, ways[way].device_memory);
 }
 
@@ -159,19 +144,18 @@ static double scale_of(int k)
 
 static int mend(int way, double threshold)
 {
-    char clean[64], mended[64];
+    char clean[64];
     int64_t victim = random_below(ranks.size), row = random_below(M), col = random_below(N);
     if (ways[way].k == ONE_LEAF)
         victim = 2;
-    snprintf(clean, sizeof clean, "%s/clean.%d.h5", folder, ways[way].k);
-    snprintf(mended, sizeof mended, "%s/mended.h5", folder);
+    snprintf(clean, sizeof clean, "clean.%d.h5", ways[way].k);
     fault = ranks.rank == victim ? 10 * threshold * scale_of(ways[way].k) : 0;
     fault_row = row;
     fault_col = col;
     outcome o = multiply_by(way, "mended.h5");
     int good = o.status == GM_OK;
     if (ranks.rank == 0)
-        good = good && o.repaired == 1 && same_data(clean, mended);
+        good = good && o.repaired == 1 && command_same_data(clean, "mended.h5", (size_t)M * N * sizeof(float));
     if (!good) {
         gm_error error;
         gm_error_get(&error);
@@ -208,9 +192,9 @@ static void check_clean(int runs)
     for (int i = 0; i < runs; i++) {
         long long m = 1 + random_below(M), n = 1 + random_below(N), k = 1 + random_below(i % 4 ? 300 : K);
         snprintf(line, sizeof line,
-                 "matmul %s/in.h5:/A[0:%lld,0:%lld] %s/in.h5:/B[0:%lld,0:%lld] -o %s/mended.h5 --force --no-sync "
+                 "matmul in.h5:/A[0:%lld,0:%lld] in.h5:/B[0:%lld,0:%lld] -o mended.h5 --force --no-sync "
                  "--threads 2 --precision %s",
-                 folder, m, k, folder, k, n, folder, precisions[random_below(3)]);
+                 m, k, k, n, precisions[random_below(3)]);
         outcome o = run(line, random_below(2) ? INT64_C(64) << 20 : 0);
         int passed = o.status == GM_OK && o.repaired == 0;
         if (!passed)
@@ -225,21 +209,18 @@ int main(void)
     char line[256];
     if (gm_ranks_start_all(&ranks))
         return 1;
-    if (gm_agree_all(&ranks, ranks.rank > 0 || mkdtemp(folder) ? GM_OK : gm_fail(GM_EOUTPUT, "no folder")) ||
-        gm_broadcast_all(folder, sizeof folder))
+    if (folder_enter_all(&ranks))
         return 1;
     const char *runs = getenv("GPUMEM_TEST_RUNS"), *seed = getenv("GPUMEM_TEST_SEED");
     int count = runs ? atoi(runs) : getenv("GPUMEM_TEST_MEMCHECK") ? WAYS : 40;
     state = seed ? (uint64_t)atoi(seed) : 1;
     gm_log_setup(0, GM_QUIET);
-    snprintf(line, sizeof line, "gen matrices %s/in.h5 --rows %d --inner %d --columns %d --no-sync", folder, M, K, N);
+    snprintf(line, sizeof line, "gen matrices in.h5 --rows %d --inner %d --columns %d --no-sync", M, K, N);
     tap_ok(run(line, 0).status == GM_OK, "input is made");
     check_faults(count);
     check_clean(count);
-    snprintf(line, sizeof line, "rm -r %s", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
-    if (ranks.rank == 0 && system(line))
-        code = 1;
     gm_ranks_end_all();
     return code;
 }

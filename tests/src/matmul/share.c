@@ -10,6 +10,7 @@
 #include "tests/src/command.h"
 #include "tests/src/exchange/fake_library.h"
 #include "tests/src/failing_device.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -285,7 +286,6 @@ static int make_inputs(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-share-XXXXXX";
     setenv("CUDA_VISIBLE_DEVICES", "", 1); /* the slow device is made of the processor's */
     gm_stop_install();
     atomic_store(&reads_left, -1);
@@ -294,8 +294,7 @@ int main(void)
         return 1;
     gm_log_setup(0, GM_QUIET);
     failing.rank = ranks.rank;
-    int status = ranks.rank == 0 && !mkdtemp(folder) ? gm_fail(GM_EOUTPUT, "no folder") : GM_OK;
-    if (gm_agree_all(&ranks, status) || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    if (folder_enter_all(&ranks))
         return 1;
     tap_ok(make_inputs() == GM_OK, "inputs are made");
     test_bits();
@@ -306,10 +305,7 @@ int main(void)
         test_files();
         test_signal();
     }
-    char line[64];
-    snprintf(line, sizeof line, "rm -r %s", folder);
-    if (ranks.rank == 0 && (chdir("/") || system(line)))
-        tap_diag("%s is left", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
     gm_ranks_end_all();
     return code;

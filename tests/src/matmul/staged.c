@@ -1,19 +1,18 @@
 /* Products on a device that is slow, works in queues of its own and does not address host memory, made of the
  * processor: the bits must be those of the processor itself, whatever overtakes what. */
 #include "src/operation.h"
+#include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
 #include "base/log.h"
 #include "base/memory.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-staged-XXXXXX";
 
 enum { ARGUMENTS = 24 };
 
@@ -43,30 +42,13 @@ static int run(const char *line, int slow, int64_t device_memory, json_t **plan)
     return status;
 }
 
-/* Are the last bytes of two files, the elements of C, the same? */
-static int same_data(const char *a, const char *b, size_t bytes)
-{
-    char *x = malloc(bytes), *y = malloc(bytes);
-    int fa = open(a, O_RDONLY), fb = open(b, O_RDONLY);
-    const off_t at = 4096; /* large data begin there */
-    int same = fa >= 0 && fb >= 0 && pread(fa, x, bytes, at) == (ssize_t)bytes &&
-               pread(fb, y, bytes, at) == (ssize_t)bytes && memcmp(x, y, bytes) == 0;
-    close(fa);
-    close(fb);
-    free(x);
-    free(y);
-    return same;
-}
-
 static void compare(const char *what, const char *options, int64_t device_memory, size_t bytes)
 {
-    char line[1024], expected[64], found[64];
+    char line[1024];
     json_t *plan = NULL;
-    snprintf(expected, sizeof expected, "%s/e.h5", folder);
-    snprintf(found, sizeof found, "%s/f.h5", folder);
-    snprintf(line, sizeof line, "matmul %s/in.h5 -o %s --force --no-sync %s", folder, expected, options);
+    snprintf(line, sizeof line, "matmul in.h5 -o e.h5 --force --no-sync %s", options);
     int status = run(line, 0, 0, NULL);
-    snprintf(line, sizeof line, "matmul %s/in.h5 -o %s --force --no-sync %s", folder, found, options);
+    snprintf(line, sizeof line, "matmul in.h5 -o f.h5 --force --no-sync %s", options);
     if (!status)
         status = run(line, 1, device_memory, &plan);
     tap_ok(status == GM_OK, "%s: it runs (status %d)", what, status);
@@ -76,8 +58,8 @@ static void compare(const char *what, const char *options, int64_t device_memory
         tap_diag("%s", error.text);
         gm_error_clear();
     } else {
-        tap_ok(same_data(expected, found, bytes), "%s: the same bits, kept %d, block %lld x %lld, bands of %lld", what,
-               (int)json_is_true(json_object_get(plan, "keep")),
+        tap_ok(command_same_data("e.h5", "f.h5", bytes), "%s: the same bits, kept %d, block %lld x %lld, bands of %lld",
+               what, (int)json_is_true(json_object_get(plan, "keep")),
                (long long)json_integer_value(json_object_get(plan, "block_rows")),
                (long long)json_integer_value(json_object_get(plan, "block_columns")),
                (long long)json_integer_value(json_object_get(plan, "band_rows")));
@@ -101,26 +83,21 @@ int main(void)
 {
     const int64_t m = 1300, n = 1100, k = 1500;
     char line[256];
-    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     gm_log_setup(0, GM_QUIET);
-    snprintf(line, sizeof line, "gen matrices %s/in.h5 --rows %lld --inner %lld --columns %lld --no-sync", folder,
-             (long long)m, (long long)k, (long long)n);
+    snprintf(line, sizeof line, "gen matrices in.h5 --rows %lld --inner %lld --columns %lld --no-sync", (long long)m,
+             (long long)k, (long long)n);
     tap_ok(run(line, 0, 0, NULL) == GM_OK, "input is made");
     compare_all("fp32", "", (size_t)(m * n) * 4);
     compare("fp32, tile by tile", "--piece 50000 --depth 3 --threads 2", 3 << 20, (size_t)(m * n) * 4);
     compare_all("fp64", "--precision fp64", (size_t)(m * n) * 8);
     compare_all("float32 of fp64", "--precision fp64 --type f32", (size_t)(m * n) * 4);
-    snprintf(line, sizeof line, "--beta 2 --add %s/e0.h5:/C", folder);
-    char first[256];
-    snprintf(first, sizeof first, "matmul %s/in.h5 -o %s/e0.h5 --force --no-sync", folder, folder);
-    tap_ok(run(first, 0, 0, NULL) == GM_OK, "C0 is made");
-    compare_all("with C0", line, (size_t)(m * n) * 4);
+    tap_ok(run("matmul in.h5 -o e0.h5 --force --no-sync", 0, 0, NULL) == GM_OK, "C0 is made");
+    compare_all("with C0", "--beta 2 --add e0.h5:/C", (size_t)(m * n) * 4);
     compare_all("alpha = 0", "--alpha 0", (size_t)(m * n) * 4);
-    snprintf(line, sizeof line, "rm -r %s", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
-    if (system(line))
-        code = 1;
     gm_ranks_end_all();
     return code;
 }

@@ -2,6 +2,7 @@
  * the output of the processor. */
 #include "src/move/gather.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -9,7 +10,6 @@
 #include "base/random.h"
 #include "base/size.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 static gm_ranks ranks;
@@ -214,23 +214,18 @@ static void test_slow(void)
     gm_error error;
     gm_error_get(&error);
     tap_ok(status == GM_EINPUT, "a slow device, an index of 9: %s", error.text);
-    unlink("s.h5");
-    unlink("i.h5");
-    unlink("j.h5");
 }
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-gather-XXXXXX";
-    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder) || chdir(folder))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     gm_log_setup(1, GM_QUIET);
     test_sort();
     test_plans();
     test_bytes();
     test_slow();
-    if (rmdir(folder))
-        tap_ok(0, "%s holds other files", folder);
+    tap_ok(folder_leave_all(&ranks, "s.h5 i.h5 j.h5"), "no other files are left");
     int code = tap_done();
     gm_ranks_end_all();
     return code;

@@ -3,6 +3,7 @@
 #include "kernels/normalize/calls.h"
 #include "kernels/reduce/calls.h"
 #include "src/operation.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 enum { PLACES = 256, WORDS_MOST = 24 };
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-apart-XXXXXX";
 
 static gm_device_ops apart;
 static const gm_device_ops *real_ops;
@@ -193,7 +193,7 @@ int main(void)
         "--method scale --sub 3 --factor 0.5 --type f32",
         "--method flatfield --flat in.h5:/images[0:3] --dark in.h5:/images[5]",
     };
-    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder) || chdir(folder))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     tap_ok(run("gen stack in.h5 --frames 9 --height 47 --width 101 --no-sync", 0) == GM_OK, "input is made");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -205,11 +205,7 @@ int main(void)
     refuse_from = 0;
     check("--method percentile");
     check("--method zscore --type u8");
-    unlink("in.h5");
-    unlink("one.h5");
-    unlink("two.h5");
-    if (chdir("/") == 0)
-        rmdir(folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
     gm_ranks_end_all();
     return code;

@@ -2,6 +2,7 @@
  * error. */
 #include "src/rates/measure.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include "base/clock.h"
@@ -11,8 +12,6 @@
 #include "kernels/kernels.h"
 #include "tests/src/slow_device.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -99,13 +98,12 @@ static void test_not_measured(const gm_dataset *input)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-measure-XXXXXX";
     static gm_dataset input;
     if (gm_ranks_start_all(&ranks))
         return 1;
     gm_log_setup(0, GM_QUIET);
-    int status = ranks.rank == 0 && !mkdtemp(folder) ? gm_fail(GM_EOUTPUT, "no folder") : GM_OK;
-    if (gm_agree_all(&ranks, status) || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    int status = folder_enter_all(&ranks);
+    if (status)
         return 1;
     tap_ok(command_run_all(&ranks, NULL, "gen matrices m.h5 --size 2048 --no-sync --force") == GM_OK,
            "an input is made");
@@ -116,8 +114,7 @@ int main(void)
     tap_ok(gm_device_cpu.open(0, 1, &device) == GM_OK, "a device is opened");
     test_measured(&input);
     test_not_measured(&input);
-    if (ranks.rank == 0 && (unlink("m.h5") || chdir("/") || rmdir(folder)))
-        tap_diag("%s is left", folder);
+    tap_ok(folder_leave_all(&ranks, "m.h5"), "no other files are left");
     gm_device_cpu.close(device);
     int code = tap_done();
     gm_ranks_end_all();

@@ -3,6 +3,7 @@
 #include "io/describe/describe.h"
 #include "io/read/reader.h"
 #include "src/operation.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <stdio.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-staged-XXXXXX";
 static gm_device_ops staged;
 static const gm_device_ops *real_ops;
 static int64_t copied_in;
@@ -81,7 +81,7 @@ static void compare(const char *in, int64_t in_bytes, const char *axis, const ch
     char out[2][64], wrong[128] = "";
     int status = GM_OK;
     for (int apart = 0; apart < 2 && !status; apart++) {
-        snprintf(out[apart], sizeof out[apart], "%s/%d.h5", folder, apart);
+        snprintf(out[apart], sizeof out[apart], "%d.h5", apart);
         char *argv[] = {"gpumem-run",
                         "reduce",
                         (char *)in,
@@ -108,31 +108,27 @@ static void compare(const char *in, int64_t in_bytes, const char *axis, const ch
         free(b);
     }
     tap_ok(status == GM_OK && !*wrong && copied_in == in_bytes,
-           "%s, --axis %s, --piece %s: same bits through memory of its own, every byte once%s", strrchr(in, '/') + 1,
-           axis, piece, wrong);
+           "%s, --axis %s, --piece %s: same bits through memory of its own, every byte once%s", in, axis, piece, wrong);
     gm_error_clear();
-    unlink(out[0]);
-    unlink(out[1]);
 }
 
 int main(void)
 {
     static const char *const types[] = {"f32", "u16"}, *const axes[] = {"frame", "pixel", "1", "vector"},
                              *const pieces[] = {"20K", "150K", "4M"};
-    if (gm_ranks_start_all(&ranks) || !mkdtemp(folder))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     for (int t = 0; t < 2; t++) {
         char in[64];
-        snprintf(in, sizeof in, "%s/%s.h5", folder, types[t]);
+        snprintf(in, sizeof in, "%s.h5", types[t]);
         char *argv[] = {"gpumem-run", "gen",     "stack", in,       "--frames",       "70", "--height",
                         "90",         "--width", "110",   "--type", (char *)types[t], NULL};
         tap_ok(run(12, argv, 0) == GM_OK, "input is made");
         for (int a = 0; a < 4; a++)
             for (int p = 0; p < 3; p++)
                 compare(in, INT64_C(70) * 90 * 110 * (t ? 2 : 4), axes[a], pieces[p]);
-        unlink(in);
     }
-    rmdir(folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
     gm_ranks_end_all();
     return code;

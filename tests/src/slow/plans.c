@@ -3,6 +3,7 @@
  *
  * GPUMEM_TEST_RUNS: how many (20); GPUMEM_TEST_SEED: other ones. */
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -12,12 +13,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SIDE = 420, DEPTH = 3000, FRAMES = 24, HEIGHT = 70, WIDTH = 90, LINE = 1024 };
 
 static gm_ranks ranks;
-static char folder[] = "/tmp/gpumem-plans-XXXXXX";
 static uint64_t state;
 
 /* The same on all ranks. */
@@ -58,7 +57,7 @@ static int refused;
 
 static int run_gpu(const char *words, const char *tight)
 {
-    return command_run_all(&ranks, use_gpu, "%s --device cpu -o %s/f.h5 --force --no-sync %s", words, folder, tight);
+    return command_run_all(&ranks, use_gpu, "%s --device cpu -o f.h5 --force --no-sync %s", words, tight);
 }
 
 /* The memory that a refusal names, which is enough. */
@@ -86,7 +85,7 @@ static int agree(const char *words, const char *tight, const char *dataset, int6
 {
     gm_error error;
     device_memory = host_memory = INT64_C(512) << 20;
-    int status = command_run_all(&ranks, first, "%s --device cpu -o %s/e.h5 --force --no-sync", words, folder);
+    int status = command_run_all(&ranks, first, "%s --device cpu -o e.h5 --force --no-sync", words);
     device_memory = memory;
     host_memory = draw(2) ? host_memory : (INT64_C(100) << 10) * (1 + draw(1 << draw(8)));
     if (!status)
@@ -97,8 +96,7 @@ static int agree(const char *words, const char *tight, const char *dataset, int6
     if (status && takes_named())
         status = run_gpu(words, tight);
     if (!status)
-        status = command_run_all(&ranks, NULL, "compare %s/e.h5:%s %s/f.h5:%s --device cpu", folder, dataset, folder,
-                                 dataset);
+        status = command_run_all(&ranks, NULL, "compare e.h5:%s f.h5:%s --device cpu", dataset, dataset);
     gm_error_get(&error);
     if (status)
         tap_diag("%s %s, memory %lld and %lld, capability %d, %d multiprocessors: status %d %s", words, tight,
@@ -153,15 +151,15 @@ static int one_product(void)
         precision = "fp32";
     if (strcmp(precision, "exact") == 0)
         type = "f4";
-    add(words, "matmul %s/%s.h5:/%s[:%lld,:%lld] %s/%s.h5:/%s[:%lld,:%lld] --precision %s", folder, type, a ? "B" : "A",
-        (long long)(a ? k : m), (long long)(a ? m : k), folder, type, b ? "A" : "B", (long long)(b ? n : k),
+    add(words, "matmul %s.h5:/%s[:%lld,:%lld] %s.h5:/%s[:%lld,:%lld] --precision %s", type, a ? "B" : "A",
+        (long long)(a ? k : m), (long long)(a ? m : k), type, b ? "A" : "B", (long long)(b ? n : k),
         (long long)(b ? k : n), precision);
     if (turn[0])
         add(words, " --transpose %s", turn);
     if (capability >= 80 && !strstr("fp64 exact", precision))
         add(words, "%s", PICK(kernels));
     if (!is_whole && draw(4) == 0)
-        add(words, " --beta 0.5 --alpha 2 --add %s/c.h5:/A[:%lld,:%lld]", folder, (long long)m, (long long)n);
+        add(words, " --beta 0.5 --alpha 2 --add c.h5:/A[:%lld,:%lld]", (long long)m, (long long)n);
     if (!is_whole && draw(4) == 0)
         add(words, " --type %s", draw(2) ? "f64" : "f32");
     if (draw(5) == 0)
@@ -179,9 +177,9 @@ static int one_batch(void)
     int first = draw(4) == 0, second = draw(4) == 0 && !first;
     choose_gpu();
     capability = capability < 80 ? 80 : capability;
-    add(words, "matmul --batch --transpose b --precision %s %s/s.h5:/images[", PICK(precisions), folder);
+    add(words, "matmul --batch --transpose b --precision %s s.h5:/images[", PICK(precisions));
     add(words, first ? "0" : ":%lld", (long long)frames);
-    add(words, ",:%lld,:%lld] %s/s.h5:/images[", (long long)m, (long long)k, folder);
+    add(words, ",:%lld,:%lld] s.h5:/images[", (long long)m, (long long)k);
     add(words, second ? "1" : ":%lld", (long long)frames);
     add(words, ",:%lld,:%lld]", (long long)n, (long long)k);
     add_ring(tight);
@@ -213,7 +211,7 @@ static int one_of_others(void)
     char words[LINE] = "", tight[LINE] = "", in[LINE] = "";
     int i = (int)draw((int64_t)(sizeof kinds / sizeof *kinds));
     int64_t f = draw(5), y = draw(9), x = draw(9);
-    add(in, "%s/%s.h5:/images[%lld:%lld,%lld:%lld,%lld:%lld]", folder, PICK(stacks), (long long)f,
+    add(in, "%s.h5:/images[%lld:%lld,%lld:%lld,%lld:%lld]", PICK(stacks), (long long)f,
         (long long)(f + 1 + draw(FRAMES - 5)), (long long)y, (long long)(y + 1 + draw(HEIGHT - 9)), (long long)x,
         (long long)(x + 1 + draw(WIDTH - 9)));
     const char *at = strstr(kinds[i].words, "%s");
@@ -230,11 +228,10 @@ static int make_inputs(void)
     int status = GM_OK;
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices && !status; i++)
         status = command_run_all(&ranks, NULL,
-                                 "gen matrices %s/%s --rows %d --inner %d --columns %d --device cpu --no-sync", folder,
+                                 "gen matrices %s --rows %d --inner %d --columns %d --device cpu --no-sync",
                                  matrices[i], i == 2 ? SIDE : DEPTH, i == 2 ? SIDE : DEPTH, i == 2 ? SIDE : DEPTH);
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks && !status; i++)
-        status = command_run_all(&ranks, NULL,
-                                 "gen stack %s/%s --frames %d --height %d --width %d --device cpu --no-sync", folder,
+        status = command_run_all(&ranks, NULL, "gen stack %s --frames %d --height %d --width %d --device cpu --no-sync",
                                  stacks[i], FRAMES, HEIGHT, WIDTH);
     return status;
 }
@@ -250,24 +247,18 @@ static void run(const char *name, int (*one)(void), int count)
 
 int main(void)
 {
-    char line[256];
     const char *runs = getenv("GPUMEM_TEST_RUNS"), *seed = getenv("GPUMEM_TEST_SEED");
     int count = runs ? atoi(runs) : 20;
     state = seed ? (uint64_t)atoi(seed) : 1;
-    if (gm_ranks_start_all(&ranks))
-        return 1;
-    if (gm_agree_all(&ranks, ranks.rank > 0 || mkdtemp(folder) ? GM_OK : gm_fail(GM_EOUTPUT, "no folder")) ||
-        gm_broadcast_all(folder, sizeof folder))
+    if (gm_ranks_start_all(&ranks) || folder_enter_all(&ranks))
         return 1;
     gm_log_setup(0, GM_QUIET);
     tap_ok(make_inputs() == GM_OK, "inputs are made");
     run("products", one_product, 2 * count);
     run("batches", one_batch, count / 2);
     run("other operations", one_of_others, count);
-    snprintf(line, sizeof line, "rm -r %s", folder);
+    folder_leave_all(&ranks, NULL);
     int code = tap_done();
-    if (ranks.rank == 0 && system(line))
-        code = 1;
     gm_ranks_end_all();
     return code;
 }

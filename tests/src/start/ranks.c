@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "src/operation.h"
 #include "tests/src/command.h"
+#include "tests/folder.h"
 #include "tests/tap.h"
 
 #include <semaphore.h>
@@ -114,22 +115,19 @@ static void test_signal(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/gpumem-start-XXXXXX";
     gm_stop_install();
     sem_init(&never_released, 0, 0);
     if (gm_ranks_start_all(&ranks))
         return 1;
     gm_log_setup(ranks.rank == 0, GM_QUIET);
-    int made = ranks.rank || mkdtemp(folder);
-    if (!made || gm_broadcast_all(folder, sizeof folder) || chdir(folder))
+    if (folder_enter_all(&ranks))
         return 1;
     int status = command_run_all(&ranks, NULL, "gen stack s.h5 --frames 4 --height 16 --width 16 --no-sync");
     tap_ok(status == GM_OK, "a stack is made");
     test_slow();
     test_missing_file();
     test_signal();
-    if (ranks.rank == 0 && (unlink("s.h5") || unlink("out.h5") || rmdir(folder)))
-        tap_ok(0, "%s holds other files", folder);
+    tap_ok(folder_leave_all(&ranks, "s.h5 out.h5"), "no other files are left");
     int code = tap_done();
     gm_ranks_end_all();
     return code;
