@@ -40,8 +40,8 @@ def is_sampled(device):
 def too_little(words, device, again):
     """The number that a refusal names does: again(title, options, ranks)."""
     for options, ranks in (("--host-memory 5K", 1), ("--host-memory 10K --depth 5", 2),
-                           ("--piece 1M --host-memory 900K --depth 3", 2), ("--host-memory 64M --device-memory 4K", 1),
-                           ("--host-memory 3K --device-memory 4K", 2)):
+                           ("--piece 1M --host-memory 900K --depth 3 --buffer 0", 2),
+                           ("--host-memory 64M --device-memory 4K", 1), ("--host-memory 3K --device-memory 4K", 2)):
         ran = gm.run(f"{words} -o small.h5 --device {device} {options}", ranks)
         named = re.findall(r"(--\w+-memory) [\d.]+ \w+", ran.err)
         numbers = re.findall(r"(\d+) bytes \(", ran.err)
