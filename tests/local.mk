@@ -208,7 +208,7 @@ GM_TESTS_TOOLS = \
 
 TESTS += $(GM_TESTS_SCRIPT) $(GM_TESTS_HEAVY) $(GM_TESTS)
 check_PROGRAMS += $(GM_TESTS) $(GM_TESTS_HEAVY) $(GM_TESTS_TOOLS)
-check_LIBRARIES = tests/libtap.a
+check_LIBRARIES = tests/libtests.a
 dist_check_SCRIPTS = $(GM_TESTS_SCRIPT) $(GM_TESTS_LONG) $(GM_TESTS_ALONE) tests/gpu/exchange tests/gpu/pack \
 	tests/gpu/run
 EXTRA_DIST += \
@@ -233,11 +233,35 @@ EXTRA_DIST += \
 	tests/src/exchange/fake_nccl.c \
 	tests/valgrind.supp
 
-tests_libtap_a_SOURCES = \
+tests_libtests_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_libtests_a_SOURCES = \
 	tests/capture.c \
 	tests/capture.h \
 	tests/folder.c \
 	tests/folder.h \
+	tests/src/command.c \
+	tests/src/command.h \
+	tests/src/exchange/fake_library.c \
+	tests/src/exchange/fake_library.h \
+	tests/src/exchange/fake_nccl.h \
+	tests/src/exchange/links.c \
+	tests/src/exchange/links.h \
+	tests/src/failing_device.c \
+	tests/src/failing_device.h \
+	tests/src/slow/host.c \
+	tests/src/slow/host.h \
+	tests/src/slow/memory.c \
+	tests/src/slow/memory.h \
+	tests/src/slow/order.c \
+	tests/src/slow/order.h \
+	tests/src/slow/products.c \
+	tests/src/slow/products.h \
+	tests/src/slow/queue.c \
+	tests/src/slow/queue.h \
+	tests/src/slow/uses.c \
+	tests/src/slow/uses.h \
+	tests/src/slow_device.c \
+	tests/src/slow_device.h \
 	tests/tap.c \
 	tests/tap.h
 
@@ -255,17 +279,8 @@ tests/src/exchange/fake_nccl.so: tests/src/exchange/fake_nccl.c tests/src/exchan
 	$(AM_V_CC)$(MKDIR_P) $(@D) && \
 	$(CC) $(GM_CFLAGS) $(AM_CPPFLAGS) -O2 -g -shared -fPIC -o $@ $(top_srcdir)/tests/src/exchange/fake_nccl.c
 
-command_sources = tests/src/command.c tests/src/command.h
-slow_sources = tests/src/slow_device.c tests/src/slow_device.h tests/src/slow/memory.c tests/src/slow/memory.h \
-	tests/src/slow/order.c tests/src/slow/order.h tests/src/slow/products.c tests/src/slow/products.h \
-	tests/src/slow/uses.c tests/src/slow/uses.h
-failing_sources = tests/src/failing_device.c tests/src/failing_device.h $(slow_sources) $(command_sources)
-fake_library = tests/src/exchange/fake_library.c tests/src/exchange/fake_library.h \
-	tests/src/exchange/fake_nccl.h
-links_sources = tests/src/exchange/links.c tests/src/exchange/links.h $(slow_sources)
-
 # Every program but src/gpumem-run is of the tests.
-LDADD = tests/libtap.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
+LDADD = tests/libtests.a $(GM_LIBS) $(GM_SYSTEM_LIBS)
 GM_TESTS_HDF5 = $(AM_CPPFLAGS) $(HDF5_CPPFLAGS)
 
 tests_mpi_agree_np3_SOURCES = tests/mpi/agree.c
@@ -338,71 +353,71 @@ tests_kernels_matmul_schemes_SOURCES = tests/kernels/matmul/schemes.c tests/kern
 tests_kernels_reduce_reduce_SOURCES = tests/kernels/reduce/reduce.c tests/kernels/each.h
 tests_kernels_matmul_unpack_SOURCES = tests/kernels/matmul/unpack.c tests/kernels/each.h
 tests_src_budget_SOURCES = tests/src/budget.c
-tests_src_slow_rules_SOURCES = tests/src/slow/rules.c $(slow_sources)
+tests_src_slow_rules_SOURCES = tests/src/slow/rules.c
 tests_src_slow_plans_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_slow_plans_SOURCES = tests/src/slow/plans.c $(slow_sources) $(command_sources)
+tests_src_slow_plans_SOURCES = tests/src/slow/plans.c
 tests_src_slow_plans_of_ranks_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_slow_plans_of_ranks_np3_SOURCES = tests/src/slow/plans.c $(slow_sources) $(command_sources)
-tests_src_slow_gpumem_slow_SOURCES = src/main.c tests/src/slow/gpumem_slow.c $(slow_sources)
+tests_src_slow_plans_of_ranks_np3_SOURCES = tests/src/slow/plans.c
+tests_src_slow_gpumem_slow_SOURCES = src/main.c tests/src/slow/gpumem_slow.c
 tests_src_caps_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_caps_SOURCES = tests/src/caps.c $(command_sources)
+tests_src_caps_SOURCES = tests/src/caps.c
 tests_src_caps_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_caps_shared_np2_SOURCES = tests/src/caps.c $(command_sources)
+tests_src_caps_shared_np2_SOURCES = tests/src/caps.c
 tests_src_bench_exchange_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c $(slow_sources) $(command_sources)
+tests_src_bench_exchange_np2_SOURCES = tests/src/bench/exchange.c
 tests_src_bench_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_kinds_SOURCES = tests/src/bench/kinds.c
 tests_src_bench_limits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_limits_SOURCES = tests/src/bench/limits.c
 tests_src_bench_matmul_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_matmul_SOURCES = tests/src/bench/matmul.c $(command_sources)
+tests_src_bench_matmul_SOURCES = tests/src/bench/matmul.c
 tests_src_bench_pairs_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c $(slow_sources) $(command_sources)
+tests_src_bench_pairs_np3_SOURCES = tests/src/bench/pairs.c
 tests_src_bench_picture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_picture_SOURCES = tests/src/bench/picture.c
 tests_src_bench_shapes_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_shapes_SOURCES = tests/src/bench/shapes.c
 tests_src_exchange_cut_SOURCES = tests/src/exchange/cut.c
 tests_src_exchange_nccl_np3_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
-tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c $(fake_library) $(links_sources)
-tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c $(links_sources)
+tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c
+tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c
 tests_src_bench_team_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c $(slow_sources) $(command_sources)
+tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c
 tests_src_map_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_map_SOURCES = tests/src/map.c
 tests_src_move_boxes_SOURCES = tests/src/move/boxes.c
 tests_src_move_gather_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_buffers_SOURCES = tests/src/buffers.c $(slow_sources) $(command_sources)
+tests_src_buffers_SOURCES = tests/src/buffers.c
 tests_src_buffers_shared_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_buffers_shared_np2_SOURCES = tests/src/buffers.c $(slow_sources) $(command_sources)
-tests_src_move_gather_SOURCES = tests/src/move/gather.c $(slow_sources) $(command_sources)
+tests_src_buffers_shared_np2_SOURCES = tests/src/buffers.c
+tests_src_move_gather_SOURCES = tests/src/move/gather.c
 tests_src_operation_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_operation_np2_SOURCES = tests/src/operation.c $(command_sources)
+tests_src_operation_np2_SOURCES = tests/src/operation.c
 tests_src_start_environment_SOURCES = tests/src/start/environment.c
 tests_src_start_early_LDFLAGS = -Wl,--wrap=pthread_create
 tests_src_start_early_SOURCES = tests/src/start/early.c
 tests_src_start_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c $(command_sources)
+tests_src_start_ranks_np2_SOURCES = tests/src/start/ranks.c
 tests_src_matmul_fault_SOURCES = tests/src/matmul/fault.c
 tests_src_matmul_batch_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_batch_SOURCES = tests/src/matmul/batch.c $(slow_sources) $(command_sources)
+tests_src_matmul_batch_SOURCES = tests/src/matmul/batch.c
 tests_src_matmul_batch_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_batch_plan_SOURCES = tests/src/matmul/batch_plan.c
 tests_src_matmul_batch_ranks_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_batch_ranks_np2_SOURCES = tests/src/matmul/batch.c $(slow_sources) $(command_sources)
+tests_src_matmul_batch_ranks_np2_SOURCES = tests/src/matmul/batch.c
 tests_src_matmul_chain_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_matmul_chain_np4_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
-tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c $(fake_library) $(failing_sources)
+tests_src_matmul_chain_np4_SOURCES = tests/src/matmul/chain.c
 tests_src_matmul_share_np4_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part,--wrap=dlopen,--wrap=dlsym
 tests_src_matmul_share_np4_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_share_np4_SOURCES = tests/src/matmul/share.c $(fake_library) $(failing_sources)
+tests_src_matmul_share_np4_SOURCES = tests/src/matmul/share.c
 tests_src_matmul_share_more_np8_LDFLAGS = -Wl,--wrap=pwrite,--wrap=gm_reader_read_part,--wrap=dlopen,--wrap=dlsym
 tests_src_matmul_share_more_np8_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c $(fake_library) $(failing_sources)
+tests_src_matmul_share_more_np8_SOURCES = tests/src/matmul/share.c
 tests_src_matmul_repair_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c $(slow_sources) $(command_sources)
+tests_src_matmul_repair_np3_SOURCES = tests/src/matmul/repair.c
 tests_src_matmul_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c $(slow_sources) $(command_sources)
+tests_src_matmul_staged_SOURCES = tests/src/matmul/staged.c
 tests_src_normalize_field_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
 tests_src_options_SOURCES = tests/src/options.c
@@ -411,7 +426,7 @@ tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c tests/src/matmul/float32
 tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_progress_SOURCES = tests/src/progress.c
 tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
-tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c $(slow_sources) $(command_sources)
+tests_src_rates_measure_np3_SOURCES = tests/src/rates/measure.c
 tests_src_rates_model_SOURCES = tests/src/rates/model.c tests/src/matmul/float32.h
 tests_src_rates_work_SOURCES = tests/src/rates/work.c
 tests_src_summary_rank_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

@@ -12,16 +12,6 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *real);
 /* Gives the table the products of a GPU (slow/products.h) in the place of those of the processor. */
 void slow_device_imitate(gm_device_ops *ops);
 
-/* Device memory that a call uses. */
-typedef struct slow_region {
-    void *memory;
-    size_t bytes;
-    int writes;
-} slow_region;
-
-/* Puts a call into a queue of such a device, of which it may take any time: other queues go on meanwhile. */
-void slow_queue_call(void *queue, void (*function)(void *), void *argument, const slow_region *regions, int count);
-
 /* The bytes at an address of device memory: for a test that looks at them when no work uses them. Other memory: as it
  * is. */
 void *slow_device_bytes(void *memory);

@@ -1,6 +1,7 @@
 #include "tests/src/exchange/fake_library.h"
 
 #include "kernels/kernels.h"
+#include "tests/src/slow/queue.h"
 #include "tests/src/slow_device.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* The rules of the slow device: each is broken once, in a process of its own, which the device ends; work that keeps
  * them ends well. */
 #include "tests/src/slow/memory.h"
+#include "tests/src/slow/queue.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
