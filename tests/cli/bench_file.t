@@ -102,7 +102,7 @@ for ranks in (1, 3):
     gm.ok(ran.code == 75 and len(ran.errors) == 1 if ranks == 1 else ran.code,
           f"a signal during writing, {ranks} ranks: exit 75", ran)
     gm.ok(gm.state() == before, f"no file is left after a signal, {ranks} ranks", gm.difference(before, gm.state()))
-if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
+if gm.HAS_FAULT:
     ran = gm.run("bench file plain.h5 --device cpu --threads 1 --shapes 64K -q", 3,
                  environment=gm.fault("read:5:1:EIO"))
     gm.ok(ran.code == 3 and len(ran.errors) == 1 and "(rank 1 on" in ran.errors[0] and gm.state() == before,

@@ -54,7 +54,7 @@ gm.ok(not faults, "a path that there is not", ran, *faults)
 
 # --- A rank that dies: the others wait for its messages in a library that stands for NCCL ---
 
-program = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/src/exchange/nccl.np3")
+program = os.path.join(gm.BUILD, "tests/src/exchange/nccl.np3")
 if os.access(program, os.X_OK) and os.access(os.path.join(os.path.dirname(program), "fake_nccl.so"), os.R_OK):
     ran = gm.run("die", 3, 30, program)
     gm.ok(ran.code not in (0, None) and ran.seconds < 10, f"rank 1 is killed: an end in {ran.seconds:.1f} s", ran)

@@ -40,7 +40,7 @@ with h5py.File("wide.h5", "w") as file: # libhdf5 converts it
 ran = gm.run("flip wide.h5:/x --axis 0 -o out.h5 --force -q")
 gm.ok(ran.code == 3 or ran.code == 0 and np.array_equal(gm.read("out.h5", "x"), x[::-1]),
       "integers of 40 bits: right or refused", ran)
-if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
+if gm.HAS_FAULT:
     make("e", x, "<f4", 3)
     for ranks in (1, 2):
         ran = gm.run("flip e.h5:/x --axis 0 -o out.h5 --force -q", ranks, environment=gm.fault("read:*:*:short"))

@@ -352,7 +352,7 @@ APART = gm.wrapper("run_apart", '[ $rank = 1 ] && exec unshare --pid --fork --ki
 if not gm.OPEN_MPI:
     gm.skip("ranks in PID namespaces of their own", "MPICH's shared memory wants one of all")
 elif subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
-                    capture_output=True).returncode or not os.path.getsize(gm.FAULT):
+                    capture_output=True).returncode or not gm.HAS_FAULT:
     gm.skip("ranks in PID namespaces of their own", "there are none here, or no library that fails calls")
 else:
     there = set(os.listdir("."))

@@ -57,6 +57,7 @@ if not PROGRAM:
     sys.exit(99)
 PROGRAM = os.path.abspath(PROGRAM)
 V110 = ("v110", "v110") # libver: the newest formats that every libhdf5 of the program reads
+BUILD = os.environ.get("abs_top_builddir") or os.path.dirname(os.path.dirname(PROGRAM))
 SOURCE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 DATA = os.path.abspath(os.environ.get("GPUMEM_TEST_DATA") or os.path.join(SOURCE, "../shared/data"))
 for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle",
@@ -209,12 +210,14 @@ def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False, envir
     return ["env", *settings, *command] if settings else command
 
 
-FAULT = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), "tests/preload/fault.so")
+# The library that fails calls; empty where it could not be built.
+FAULT = os.path.join(BUILD, "tests/preload/fault.so")
+HAS_FAULT = os.path.exists(FAULT) and os.path.getsize(FAULT) > 0
 
 
 def need_fault():
     """Ends the test where there is no library that fails calls."""
-    if not os.path.exists(FAULT) or not os.path.getsize(FAULT):
+    if not HAS_FAULT:
         skip_all(f"{FAULT} could not be built here")
 
 

@@ -282,5 +282,5 @@ def signals():
 for device in gm.devices():
     gm.together([matmul_fails, signals])
 with_faults = [without_memory, without_memory_in_libraries, mpi_fails]
-gm.together([others_fail, *(with_faults if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else [])])
+gm.together([others_fail, *(with_faults if gm.HAS_FAULT else [])])
 gm.done()

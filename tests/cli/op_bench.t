@@ -10,10 +10,8 @@ import xml.etree.ElementTree
 
 import gm
 
-SOURCE = os.environ.get("abs_top_srcdir", os.path.dirname(os.path.abspath(__file__)) + "/../..")
-
 ran = gm.run("bench --list")
-with open(os.path.join(SOURCE, "src/bench/benches.def")) as file:
+with open(os.path.join(gm.SOURCE, "src/bench/benches.def")) as file:
     names = re.findall(r'^GM_BENCH\("(\w+)"', file.read(), re.MULTILINE)
 gm.ok(ran.code == 0 and names and [line.split()[0] for line in ran.out.splitlines()] == [*names, "info"],
       "--list names the tests, and info", ran, names)
@@ -244,7 +242,7 @@ gm.ok(ran.code == 0 and ran.out.count("\ncopy ") == 4 == ran.out.count(" 3 ranks
 gm.ok(all(row["ranks"]["count"] == 3 and 0 < row["ranks"]["rate_min"] <= row["rate"] <= row["ranks"]["rate_max"]
           and 0 <= row["ranks"]["slowest"] < 3 and row["ranks"]["slowest_host"] for row in rows),
       "minimum, median and maximum over ranks, and the slowest", rows)
-if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
+if gm.HAS_FAULT:
     bad = []
     for spec in ("malloc:1+:1", "malloc:12+:1", "malloc:20+:2"):
         ran = gm.run("bench copy --shapes 64K --device cpu --threads 1 -q", 3, 60,

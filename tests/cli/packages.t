@@ -12,7 +12,6 @@ import types
 
 import gm
 
-BUILD = os.path.dirname(os.path.dirname(gm.PROGRAM))
 
 
 def text(name):
@@ -113,7 +112,7 @@ for name, spec, want in CASES:
 
 # --- The module file ---
 
-modulefile = os.path.join(BUILD, "packages/module", VERSION)
+modulefile = os.path.join(gm.BUILD, "packages/module", VERSION)
 command = next(iter(glob.glob("/usr/lib/*/modulecmd.tcl") + glob.glob("/usr/lib/modulecmd.tcl")
                     + glob.glob("/usr/share/Modules/libexec/modulecmd.tcl")), None)
 if not os.path.exists(modulefile):

@@ -71,7 +71,7 @@ def make_nested():
 
 
 # A file system that takes long to allocate space.
-SLOW_SPACE = gm.fault("space:*:0:delay=60") if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT) else {}
+SLOW_SPACE = gm.fault("space:*:0:delay=60") if gm.HAS_FAULT else {}
 
 # A disk on which each step of a flush takes long.
 SLOW_DISK = gm.fault("sync:*:*:delay=150") if SLOW_SPACE else {}

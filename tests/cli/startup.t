@@ -13,7 +13,7 @@ ALLOWED, RUNS, ATTEMPTS = 0.3, 5, 6 # seconds; a machine that is busy with somet
 
 def empty_program():
     """tests/mpi/empty_mpi of the build, else compiled here."""
-    built = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/mpi/empty_mpi")
+    built = os.path.join(gm.BUILD, "tests/mpi/empty_mpi")
     if os.access(built, os.X_OK):
         return built
     mpicc = shutil.which("mpicc")

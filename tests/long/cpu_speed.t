@@ -21,7 +21,7 @@ SIZE, LEAST, LEAST_AVX512 = 4096, 0.85, 0.75
 ROUNDS, LAST, PATIENCE = 3, 5, 60 # rounds at least; rounds that count; seconds
 with open("/proc/cpuinfo") as file:
     HAS_AVX512 = " avx512f " in file.read()
-BLAS = os.path.join(os.environ.get("abs_top_builddir", "."), "tests/kernels/blas_once")
+BLAS = os.path.join(gm.BUILD, "tests/kernels/blas_once")
 
 
 def rival_rate(type):

@@ -223,8 +223,7 @@ def batch(first):
 WANT = {operation: reference(operation) for operation in (OPERATIONS | LARGE if RUNS > 100 else OPERATIONS)}
 for kinds, there, what, why in ((ON_MOUNTS, MOUNTS, "small file systems", "no file system can be mounted here"),
                                 (("limit",), shutil.which("prlimit"), "limits on the size of a file", "no prlimit"),
-                                (("call",), os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT), "calls that fail",
-                                 f"no {gm.FAULT}")):
+                                (("call",), gm.HAS_FAULT, "calls that fail", f"no {gm.FAULT}")):
     if not there:
         gm.skip(what, why)
         KINDS = tuple(kind for kind in KINDS if kind not in kinds)

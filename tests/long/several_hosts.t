@@ -146,7 +146,7 @@ def failures():
     ran = run("matmul absent.h5")
     faults = gm.faults_of_refusal(ran, 3, r"absent\.h5.*rank 0 on host1")
     gm.ok(not faults, "a missing input", *faults, ran)
-    if os.path.exists(gm.FAULT) and os.path.getsize(gm.FAULT):
+    if gm.HAS_FAULT:
         ran = run("matmul ab.h5 --grid 6x1x1 -o failed.h5 --device cpu", environment=gm.fault("read:1+:5:EIO"))
         faults = gm.faults_of_refusal(ran, 3, r"ab\.h5.*rank 5 on host3")
         gm.ok(not faults, "a read that fails on the last host: its rank and host", *faults, ran)
