@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "kernels/kernels.h"
 #include "src/map.h"
+#include "src/plan/plan.h"
 #include "src/result.h"
 
 #include <stdlib.h>
@@ -198,7 +199,7 @@ static int prepare_all(gm_run *run, gm_result *result)
         gm_error_clear();
         release(run);
         gm_memory_set_cap(GM_DEVICE, gm_memory_cap(GM_DEVICE) / 2);
-        status = gm_operation_plan_all(run);
+        status = gm_plan_all(run);
         if (status)
             return status;
     }
@@ -214,8 +215,10 @@ static int work_all(gm_run *run)
                       run->bytes_read + run->bytes_written);
     int status = run->operation->run_all(run);
     gm_progress_end(&run->progress);
-    if (run->operation->plan && run->job->ranks->rank == 0)
-        gm_operation_report_plan(run);
+    if (run->operation->plan && run->job->ranks->rank == 0) {
+        gm_expectation expectation = gm_plan_expect(run);
+        gm_plan_report(run, &expectation);
+    }
     return status;
 }
 
@@ -278,13 +281,13 @@ int gm_operation_run_all(gm_job *job)
     from += start->wait; /* is no work */
     planning = gm_clock();
     if (!status && o.plan)
-        status = job->options->model ? gm_operation_show_model_all(&run) : gm_operation_plan_by_rates_all(&run);
+        status = job->options->model ? gm_plan_show_model_all(&run) : gm_plan_by_rates_all(&run);
     start->plan = gm_clock() - planning;
     job->report.times.seconds[GM_PHASE_OPEN] += gm_clock() - from;
     gm_detail("start: MPI %.3f s, device %.3f s, wait for it %.3f s; describing %.3f s, planning %.3f s", start->mpi,
               start->device, start->wait, start->describe, start->plan);
     if (!status && job->options->plan && !job->options->model)
-        status = gm_operation_show_plan_all(&run);
+        status = gm_plan_show_all(&run);
     else if (!status && !job->options->plan)
         status = run.shape.outputs ? write_all(&run, &ended) : look_all(&run, &ended);
     job->report.has_streamed = !status && o.plan && !job->options->plan;

@@ -75,24 +75,6 @@ typedef struct gm_operation {
 /* The device that these options need. */
 gm_device_need gm_operation_device(const gm_options *options);
 
-/* Plans the work within what all ranks may still allocate, which becomes run->budget, and keeps what the plan counts
- * from allocations that can do without (gm_memory_set_optional). GM_EDEVICE when that is too little: the message names
- * caps with which the plans of all ranks fit. With --plan inputs are surveyed. Collective. */
-int gm_operation_plan_all(gm_run *run);
-
-/* The plan by the nominal rates, and once more by measured ones where these may change it. Collective. */
-int gm_operation_plan_by_rates_all(gm_run *run);
-
-/* --plan: prints and reports the plan on rank 0. Collective. */
-int gm_operation_show_plan_all(gm_run *run);
-
-/* Puts the plan into the report. Rank 0. */
-void gm_operation_report_plan(gm_run *run);
-
-/* --model: plans the described case for one GPU of the model and for all of them, on the only rank of this run, without
- * a device; prints and reports both. Collective. */
-int gm_operation_show_model_all(gm_run *run);
-
 /* Takes the operation of job->options through its stages. Collective; all ranks return the same status. */
 int gm_operation_run_all(gm_job *job);
 

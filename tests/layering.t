@@ -23,11 +23,12 @@ $below{tests} = [keys %below, "tests"];
 # room may always include its own headers. A room that is not listed may include all.
 my %inside = (
     src => {
-        "."       => [qw(stream rates start exchange summary)],
+        "."       => [qw(stream rates start exchange summary plan)],
         start     => [],
         stream    => [],
         exchange  => [qw(stream)],
         rates     => [qw(stream exchange)],
+        plan      => [qw(. stream rates)],
         summary   => [qw(stream)],
         matmul    => [qw(. stream rates exchange)],
         reduce    => [qw(. stream rates)],
