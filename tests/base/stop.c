@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "tests/tap.h"
 
-enum { DONE = 3 };
+enum { DONE = 3, TOO_LATE = 4 };
 
 static void wait_seconds(double seconds)
 {
@@ -34,9 +34,12 @@ static int first_is_noted(void)
 
 static int twice_at_once(void)
 {
+    double from = gm_clock();
     raise(SIGTERM);
     raise(SIGINT);
     wait_seconds(0.5);
+    if (gm_clock() - from > 1.5) /* on a busy machine */
+        return TOO_LATE;
     raise(SIGUSR2);
     return gm_stop_status() == GM_ESTOPPED ? DONE : 1;
 }
@@ -114,7 +117,10 @@ static int code_of(int (*body)(void))
 int main(void)
 {
     tap_ok(code_of(first_is_noted) == DONE, "a signal is noted, with its number");
-    tap_ok(code_of(twice_at_once) == DONE, "others within two seconds are the same request");
+    int code = TOO_LATE;
+    for (int i = 0; i < 20 && code == TOO_LATE; i++)
+        code = code_of(twice_at_once);
+    tap_ok(code == DONE, "others within two seconds are the same request");
     tap_ok(code_of(twice_in_time) == GM_ESTOPPED, "one after two seconds ends the process with 75");
     tap_ok(code_of(after_the_end) == DONE, "none counts when the result is complete");
     tap_ok(code_of(peers) == DONE, "other ranks are asked for on the main thread, and not in a forked child");

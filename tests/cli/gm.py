@@ -51,6 +51,7 @@ PROGRAM = shutil.which(os.environ.get("GPUMEM_RUN") or "gpumem-run")
 MPIRUN = os.environ.get("MPIRUN") or "mpirun"
 OPEN_MPI = os.environ.get("MPI_FAMILY", "openmpi") == "openmpi"
 ERROR = "gpumem-run: error: "
+LIMIT = 180 # seconds of a run that is not to hang, on a busy machine
 
 if not PROGRAM:
     print("Bail out! no gpumem-run on PATH, and GPUMEM_RUN does not name it", flush=True)
@@ -176,8 +177,10 @@ class Run:
     @property
     def is_lost(self):
         """Open MPI's mpirun misses the end of a rank where it does not answer within 2 s, as on a busy machine:
-        PMIx_Finalize waits no longer. mpirun then exits with 1, whatever the rank returns."""
-        return self.code == 1 and "exiting improperly" in self.err and not self.errors
+        PMIx_Finalize waits no longer. mpirun then exits with 1, whatever the rank returns. Rarely it hangs itself, when
+        all its ranks have ended."""
+        hangs = self.code is None and self.left and all(MPIRUN in line for line in self.left.splitlines())
+        return OPEN_MPI and (hangs or self.code == 1 and "exiting improperly" in self.err)
 
     def __str__(self):
         text = f"$ {shlex.join(self.command)}\nexit {self.code} after {self.seconds:.1f} s"
@@ -190,7 +193,7 @@ def words(arguments):
     return shlex.split(arguments) if isinstance(arguments, str) else [str(word) for word in arguments]
 
 
-def launcher(ranks, limit=60, environment=None):
+def launcher(ranks, limit=LIMIT, environment=None):
     """The words that start a program on so many ranks, on as few processors as there are, for limit seconds at most.
     environment: variables of the program alone."""
     variables = (environment or {}).items()
@@ -201,7 +204,7 @@ def launcher(ranks, limit=60, environment=None):
             *(word for name, value in variables for word in ("-genv", name, str(value)))]
 
 
-def command_line(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):
+def command_line(arguments, ranks=1, limit=LIMIT, program=None, mpirun=False, environment=None):
     """environment: variables of the program alone, not of mpirun: gm.fault()."""
     command = [program or PROGRAM, *words(arguments)]
     if ranks > 1 or mpirun:
@@ -281,6 +284,42 @@ def _processes_of(session):
     return "\n".join(" ".join(row)[:150] for row in rows if row[0] in members or row[1] in members)
 
 
+def programs(process, with_workers=True):
+    """The processes of the program from this one down: ranks, and the worker of each."""
+    try:
+        with open(f"/proc/{process}/comm") as file:
+            found = [process] if file.read().strip() == os.path.basename(PROGRAM)[:15] else []
+        if found and not with_workers:
+            return found
+        for task in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{task}/children") as file:
+                for child in file.read().split():
+                    found += programs(int(child), with_workers)
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return found
+
+
+def hear(child, ranks, number):
+    """Do all ranks of this run handle this signal? Before they do, it ends them."""
+    count = 0
+    for process in programs(child.pid, with_workers=False):
+        try:
+            with open(f"/proc/{process}/status") as file:
+                caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt:"))
+            count += caught >> number - 1 & 1
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return count >= ranks
+
+
+def wait_until_heard(child, ranks, number, limit=60):
+    """Until all ranks handle this signal, or the run has ended."""
+    until = time.monotonic() + limit
+    while child.poll() is None and time.monotonic() < until and not hear(child, ranks, number):
+        time.sleep(0.02)
+
+
 def finish(child, limit, started=None):
     """Waits for what start() started, limit seconds at most. mpirun gets the time to end its ranks."""
     started = time.monotonic() if started is None else started
@@ -297,7 +336,7 @@ def finish(child, limit, started=None):
     return Run(child.args, child.returncode if code == 0 else None, out, err, time.monotonic() - started, left)
 
 
-def run(arguments, ranks=1, limit=60, program=None, mpirun=False, environment=None):
+def run(arguments, ranks=1, limit=LIMIT, program=None, mpirun=False, environment=None):
     """gpumem-run with these arguments (a string is split as a shell does), alone for one rank, else under mpirun. A run
     whose end mpirun missed is made once more."""
     command = command_line(arguments, ranks, limit, program, mpirun, environment)

@@ -24,7 +24,7 @@ with open("called", "w") as out:
     json.dump({{"words": sys.argv, "settings": dict(os.environ)}}, out)
 os.rename("called", "call")
 if "--wait" in sys.argv:
-    time.sleep(20)
+    time.sleep(120)
 sys.exit(3 if "absent.h5" in sys.argv else 0)
 ''')
     os.chmod(f"bin/{name}", 0o755)

@@ -53,7 +53,7 @@ if name in plan.get("wait", []):
     with open(folder + "/waits.new", "w") as out:
         out.write(str(os.getpid()))
     os.rename(folder + "/waits.new", folder + "/waits")
-    time.sleep(20)
+    time.sleep(120)
 open(words[words.index("-o") + 1], "x").close() # fails where an output is left
 seconds = plan.get("seconds", {{}}).get(name, 1)
 spent = dict.fromkeys({PHASES!r}, 0) | plan.get("phases", {{}}).get(f"{{kind}} {{ranks}}", {{"read": 0.5}})

@@ -115,19 +115,20 @@ def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     if only is not None:
         command.insert(-len(gm.words(arguments)) - 3, gm.wrapper("named", 'echo $$ >"pid.$rank"; exec "$program" "$@"'))
         del command[command.index(gm.PROGRAM)]
-    started = time.monotonic()
     child = gm.start(command)
     time.sleep(after)
+    if not title.startswith("the start"):
+        gm.wait_until_heard(child, ranks, number)
+    heard = gm.hear(child, ranks, number)
     running = child.poll() is None
-    if running and only is None:
-        os.kill(child.pid, number)
-    elif running:
-        for _ in range(100): # on a busy machine mpirun has not yet begun the rank
-            if os.path.exists(f"pid.{only}") and os.path.getsize(f"pid.{only}"):
-                break
-            time.sleep(0.2)
-        with open(f"pid.{only}") as file:
-            os.kill(int(file.read()), number)
+    try:
+        process = child.pid
+        if only is not None:
+            with open(f"pid.{only}") as file:
+                process = int(file.read())
+        os.kill(process, number)
+    except OSError: # it has just ended
+        running = False
     signalled = time.monotonic()
     ran = gm.finish(child, 20, signalled)
     for name in ["named", *(f"pid.{rank}" for rank in range(ranks))]:
@@ -137,7 +138,7 @@ def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     if not running and not may_end:
         faults.append("it ended by itself")
     # Before the handlers are there, the signal ends the process, without a message.
-    early = ran.code == -number and signalled - started < 0.1
+    early = ran.code == -number and not heard
     if not running and may_end:
         faults = []
         os.path.exists("out.h5") and os.remove("out.h5")

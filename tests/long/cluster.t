@@ -57,7 +57,7 @@ class Job:
 
     def running(self, lines=0):
         """Waits until its ranks are at work: their progress is in the log, after some lines."""
-        if not hosts.wait_for(lambda: re.search(r"\d %, ", "\n".join(log_of(self.id).split("\n")[lines:])), 30):
+        if not hosts.wait_for(lambda: re.search(r"\d %, ", "\n".join(log_of(self.id).split("\n")[lines:])), 60):
             gm.ok(False, f"{self.what}: it runs", slurm.state(self.id), log_of(self.id))
 
     def again(self):
@@ -241,7 +241,7 @@ def killed(launcher):
 
 def nobody():
     """Waits until no rank is left on any node."""
-    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") for host in CLUSTER.nodes), 10)
+    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") for host in CLUSTER.nodes), 30)
 
 
 def clean():

@@ -110,13 +110,9 @@ gm.ok(used == os.sched_getaffinity(0) and all(row.split()[2].isdigit() and int(r
 ran = run(f"matmul f8.h5:/A f8.h5:/A -o no.h5 {NEW}", MOST)
 faults = gm.faults_of_refusal(ran, 3, "A", 90)
 gm.ok(not faults and not os.path.exists("no.h5"), f"refused by {MOST} ranks: one message", ran, *faults)
-waits = gm.wrapper("waits", 'touch started.$rank; exec "$program" "$@"')
 words = f"gen stack big.h5 --frames 4000 --height 1024 --width 1024 --type f32 --no-sync --force {ONE}"
-child = gm.start(gm.command_line(words, MOST, LIMIT, waits))
-until = time.monotonic() + 90
-while (time.monotonic() < until and not glob.glob(".big.h5*") + glob.glob("big.h5*")
-       and len(glob.glob("started.*")) < MOST):
-    time.sleep(0.1)
+child = gm.start(gm.command_line(words, MOST, LIMIT))
+gm.wait_until_heard(child, MOST, signal.SIGUSR2, 90)
 time.sleep(3)
 begun = time.monotonic()
 child.send_signal(signal.SIGUSR2)

@@ -184,7 +184,7 @@ class Long:
 
     def goes_on(self):
         before = self.done()
-        return hosts.wait_for(lambda: self.done() > before, 10)
+        return hosts.wait_for(lambda: self.done() > before, 30)
 
     def stop(self):
         """USR2 to mpirun. Returns its exit code."""
@@ -202,7 +202,7 @@ class Long:
 
 def nobody():
     """Waits until no process of the run is left on any host."""
-    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") + host.processes("orted") for host in HOSTS), 15)
+    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") + host.processes("orted") for host in HOSTS), 30)
 
 
 def signals():

@@ -266,21 +266,6 @@ def make_changing(rng, kind, x):
     return "x.h5"
 
 
-def programs(process):
-    """The processes of the program from this one down. The launcher is none of them: a rank that ends waits 2 s for it,
-    and then counts as one that did not call MPI_Finalize."""
-    try:
-        with open(f"/proc/{process}/comm") as file:
-            found = [process] if file.read().strip() == "gpumem-run" else []
-        for task in os.listdir(f"/proc/{process}/task"):
-            with open(f"/proc/{process}/task/{task}/children") as file:
-                for child in file.read().split():
-                    found += programs(int(child))
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return found
-
-
 def send(processes, number):
     for process in processes:
         try:
@@ -290,10 +275,11 @@ def send(processes, number):
 
 
 def run_and_change(rng, ranks, change, path, longest):
-    """Stops the processes of a run at a random time, changes a file, and lets them go on."""
+    """Stops the processes of a run at a random time, changes a file, and lets them go on. Not the launcher: a rank that
+    ends waits 2 s for it, and then counts as one that did not call MPI_Finalize."""
     child = gm.start(gm.command_line("flip x.h5:/d --axis 0 -o out.h5 --piece 2K --threads 2 -q", ranks))
     time.sleep(rng.random() * longest)
-    stopped = programs(child.pid)
+    stopped = gm.programs(child.pid)
     send(stopped, signal.SIGSTOP)
     change(path)
     send(stopped, signal.SIGCONT)

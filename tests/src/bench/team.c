@@ -162,11 +162,13 @@ static void test_scaling(void)
            "bench scaling: a wrong row of C on one rank: %s", error.text);
 }
 
-/* Rank r sleeps (r + 1) * 10 ms. */
+/* The ranks' sleeps in milliseconds: their order stays on a busy machine. */
+static const int naps_ms[] = {10, 20, 200};
+
 static int nap(void *context, gm_team_share *share)
 {
     const double *work = context;
-    nanosleep(&(struct timespec){.tv_nsec = (ranks.rank + 1) * 10000000L}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = naps_ms[ranks.rank] * 1000000L}, NULL);
     share->work = *work;
     share->is_impossible = *work < 0 && ranks.rank == 1;
     return GM_OK;
@@ -182,17 +184,16 @@ static void test_team(void)
     int status = gm_team_time_all(&bench, &(gm_team){0, 3}, &naps, &row);
     tap_ok(status == GM_OK && row.ranks == 3, "a team of all ranks");
     if (ranks.rank == 0) {
-        tap_ok(row.work == 18 && row.timing.median >= 0.03 && row.timing.repetitions >= 5,
+        tap_ok(row.work == 18 && row.timing.median >= 0.2 && row.timing.repetitions >= 5,
                "its work is that of all, its time that of the last: %g in %g s", row.work, row.timing.median);
-        tap_ok(row.slow_rank == 2 && row.rate_min <= 6 / 0.03 && row.rate_max > row.rate_min &&
-                   row.rate_max <= 6 / 0.01,
+        tap_ok(row.slow_rank == 2 && row.rate_min <= 6 / 0.2 && row.rate_max > row.rate_min && row.rate_max <= 6 / 0.01,
                "the rates of its ranks: %g to %g", row.rate_min, row.rate_max);
     }
     naps.repetitions = 3;
     naps.work = 36; /* half of it is done */
     row = (gm_bench_row){0};
     status = gm_team_time_all(&bench, &(gm_team){1, 2}, &naps, &row);
-    tap_ok(status == GM_OK && (ranks.rank || (row.work == 36 && row.timing.median >= 0.09 &&
+    tap_ok(status == GM_OK && (ranks.rank || (row.work == 36 && row.timing.median >= 0.6 &&
                                               row.timing.repetitions == 3 && row.ranks == 2)),
            "a repetition that does a third counts by its rate: %g in %g s", row.work, row.timing.median);
     work = -1;

@@ -8,11 +8,11 @@
 #include "kernels/kernels.h"
 
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BYTES = 4000, SIDE = 64 };
@@ -22,6 +22,7 @@ static gm_device *device;
 static gm_queue *queue, *other;
 static gm_event *event;
 static char *memory, *host;
+static sem_t gate; /* work behind wait_for_gate() is not done before it opens */
 
 static void open_device(void)
 {
@@ -29,7 +30,7 @@ static void open_device(void)
     ops = *slow_device_ops(&gm_device_cpu);
     slow_device_imitate(&ops);
     if (ops.open(0, 1, &device) || ops.queue_open(device, &queue) || ops.queue_open(device, &other) ||
-        ops.event_open(device, &event) || ops.alloc(device, BYTES, &on_device) ||
+        sem_init(&gate, 0, 0) || ops.event_open(device, &event) || ops.alloc(device, BYTES, &on_device) ||
         ops.host_alloc(device, BYTES, &on_host))
         exit(2);
     memory = on_device;
@@ -48,10 +49,11 @@ static void close_device(void)
     ops.close(device);
 }
 
-static void rest(void *argument)
+static void wait_for_gate(void *argument)
 {
     (void)argument;
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    while (sem_wait(&gate))
+        ;
 }
 
 /* --- Work --- */
@@ -135,19 +137,21 @@ static void time_unrecorded(void)
 static void change_source(void)
 {
     memset(host, 0, BYTES);
-    slow_queue_call(queue, rest, NULL, NULL, 0);
+    slow_queue_call(queue, wait_for_gate, NULL, NULL, 0);
     ops.copy_in(queue, memory, BYTES, host, BYTES, BYTES, 1);
     host[7] = 1;
+    sem_post(&gate);
 }
 
 static void read_target_early(void)
 {
     memset(host, 0, BYTES);
     ops.zero(queue, memory, BYTES);
-    slow_queue_call(queue, rest, NULL, NULL, 0);
+    slow_queue_call(queue, wait_for_gate, NULL, NULL, 0);
     ops.copy_out(queue, host, BYTES, memory, BYTES, BYTES, 1);
     if (host[7])
         slow_die("it is not yet there");
+    sem_post(&gate);
 }
 
 static void free_under_way(void)
@@ -158,16 +162,18 @@ static void free_under_way(void)
 
 static void allocate_beside_message(void)
 {
-    slow_queue_call(queue, rest, NULL, NULL, 0);
+    slow_queue_call(queue, wait_for_gate, NULL, NULL, 0);
     forget_memory();
+    sem_post(&gate);
 }
 
 static void launch_beside_message(void)
 {
     gm_fold_call call = {
         .rows = 1, .cols = 1, .part = memory, .part_ld = 1, .acc = memory + 64, .ld = 1, .type = GM_DTYPE_F32};
-    slow_queue_call(other, rest, NULL, NULL, 0);
+    slow_queue_call(other, wait_for_gate, NULL, NULL, 0);
     ops.fold(queue, &call);
+    sem_post(&gate);
 }
 
 /* A product of 4 x 4 by 4, of the first kind that has work space. */
