@@ -230,7 +230,7 @@ def fault(spec="", **settings):
     names = {"log": "LOG", "callers": "CALLERS", "under": "UNDER", "start": "FROM"}
     given = {f"GPUMEM_FAULT_{names[key]}": os.path.abspath(value) if key in ("log", "under") else value
              for key, value in settings.items()}
-    return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec} | given
+    return {"LD_PRELOAD": FAULT, "GPUMEM_FAULT": spec, "GPUMEM_FAULT_PROGRAM": os.path.basename(PROGRAM)} | given
 
 
 def struck(log, rank=0):
