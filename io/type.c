@@ -53,6 +53,19 @@ static gm_dtype find_float(hid_t file_type)
     return GM_DTYPES;
 }
 
+int gm_type_is_swapped(hid_t file_type)
+{
+    H5T_order_t order = H5Tget_order(file_type);
+    return (order == H5T_ORDER_LE || order == H5T_ORDER_BE) && order != H5Tget_order(H5T_NATIVE_INT);
+}
+
+/* libhdf5 converts an integer to one of the other byte order and the same size by turning its bytes, whatever their
+ * precision: a negative number loses its sign. In the order of the file it converts right. */
+static int keeps_order(hid_t file_type, gm_dtype type)
+{
+    return gm_type_is_swapped(file_type) && H5Tget_size(file_type) == gm_dtype_size(type) && gm_dtype_size(type) > 1;
+}
+
 int gm_type_find(hid_t file_type, gm_dtype *type, int *exact, int *swap)
 {
     H5T_class_t kind = H5Tget_class(file_type);
@@ -67,10 +80,11 @@ int gm_type_find(hid_t file_type, gm_dtype *type, int *exact, int *swap)
         }
     }
     *exact = *swap = 0;
-    if (kind == H5T_INTEGER)
+    if (kind == H5T_INTEGER) {
         *type = find_wider(H5Tget_sign(file_type) == H5T_SGN_NONE ? GM_UNSIGNED : GM_SIGNED,
                            H5Tget_precision(file_type));
-    else if (kind == H5T_FLOAT)
+        *swap = *type < GM_DTYPES && keeps_order(file_type, *type);
+    } else if (kind == H5T_FLOAT)
         *type = find_float(file_type);
     return *type < GM_DTYPES;
 }

@@ -5,8 +5,11 @@
 
 #include "io/h5.h"
 
-/* How elements of a file's type are read: *type in memory; *exact: the file holds that type as it is, in the other
- * byte order if *swap. Returns 1, or 0 when no numeric type holds every value. */
+/* Has the file's type the other byte order than this machine? */
+int gm_type_is_swapped(hid_t file_type);
+
+/* How elements of a file's type are read: *type in memory, in the other byte order if *swap; *exact: the file holds
+ * them so. Returns 1, or 0 when no numeric type holds every value. */
 int gm_type_find(hid_t file_type, gm_dtype *type, int *exact, int *swap);
 
 /* "float32 big-endian", "string", ...: a file's type in words. text has room for GM_H5_TEXT bytes. Returns text. */

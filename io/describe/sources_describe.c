@@ -45,7 +45,9 @@ static int set_source(gm_sources_build *build, int64_t index, const gm_source_fo
               : raw && r->raw_chunks  ? GM_SOURCE_CHUNKS
                                       : GM_SOURCE_FOREIGN;
     s->rank = r->rank;
-    s->swap = r->swap;
+    /* What libhdf5 makes of a number that does not fit depends on the order, which is that of the virtual dataset; but
+     * integers of fewer bits than their bytes are right in their own order alone (gm_type_find()). */
+    s->swap = s->kind == GM_SOURCE_FOREIGN && (found->exact || !r->swap) ? build->record->swap : r->swap;
     s->layout = r->layout;
     s->filters = r->filters;
     s->data_file = data_file;
@@ -234,16 +236,16 @@ static void reverse(unsigned char *value, size_t size)
     }
 }
 
-/* The reader delivers the order of bytes of the dataset itself, which its output keeps. Sources that libhdf5 converts
- * come in that order; what it makes of a number that does not fit depends on it. */
+/* The reader delivers the order of bytes of the dataset itself, which its output keeps. */
 static void set_order(const gm_sources_build *build)
 {
     int swap = build->record->swap;
     for (int64_t i = 0; i < build->source.count; i++) {
         gm_source *s = gm_build_source(build, i);
-        if (s->kind == GM_SOURCE_FOREIGN || s->kind == GM_SOURCE_VIRTUAL)
-            s->swap = swap;
-        if (s->kind == GM_SOURCE_VIRTUAL && swap)
+        if (s->kind != GM_SOURCE_VIRTUAL)
+            continue;
+        s->swap = swap;
+        if (swap)
             reverse(s->fill, gm_dtype_size(build->record->type));
     }
 }

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "io/type.h"
 #include "io/virtual/locate.h"
 
 /* --- In the worker --- */
@@ -194,13 +195,23 @@ static int put_mapping(void *context, const gm_mapping_found *m)
     return status ? status : gm_selection_put(m->from, w->title, w->reply);
 }
 
-/* The value of elements in no mapping; zeros where the file does not define one. */
-static int read_fill(hid_t plist, gm_dtype type, int64_t *fill)
+/* The value of elements in no mapping; zeros where the file does not define one. It is read in the order of the file,
+ * as elements are (gm_type_find()). */
+static int read_fill(const work *w, int64_t *fill)
 {
     H5D_fill_value_t defined;
     *fill = 0;
-    return H5Pfill_value_defined(plist, &defined) < 0 ||
-           (defined != H5D_FILL_VALUE_UNDEFINED && H5Pget_fill_value(plist, gm_h5_type(type), fill) < 0);
+    if (H5Pfill_value_defined(w->plist, &defined) < 0)
+        return 1;
+    if (defined == H5D_FILL_VALUE_UNDEFINED)
+        return 0;
+    hid_t type = H5Dget_type(w->set), native = gm_h5_type(w->type), other = gm_h5_type_swapped(w->type);
+    int swap = type >= 0 && gm_type_is_swapped(type);
+    int failed = type < 0 || H5Pget_fill_value(w->plist, swap ? other : native, fill) < 0 ||
+                 (swap && H5Tconvert(other, native, 1, fill, NULL, H5P_DEFAULT) < 0);
+    gm_h5_close(type);
+    gm_h5_close(other);
+    return failed;
 }
 
 /* Rank, dims, fill value. */
@@ -211,7 +222,7 @@ static int put_head(work *w)
     hid_t space = H5Dget_space(w->set);
     int rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dims, NULL);
     gm_h5_close(space);
-    if (rank < 0 || rank > GM_RANK_MAX || read_fill(w->plist, w->type, &words[rank + 1]))
+    if (rank < 0 || rank > GM_RANK_MAX || read_fill(w, &words[rank + 1]))
         return gm_fail(GM_EINPUT, "%s: its shape or fill value cannot be read, the file is damaged", w->title);
     words[0] = rank;
     for (int d = 0; d < rank; d++)

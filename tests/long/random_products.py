@@ -87,7 +87,7 @@ def product(rng):
         pairs = [tuple(x[f % len(x)] for x in wide) for f in range(1 if many is None else many)]
 
         def in_file(frames):
-            frames = np.array(frames).reshape(-1, m, n)
+            frames = np.array(frames).reshape(len(frames), m, n)
             return (frames.swapaxes(1, 2) if column else frames).reshape(shape)
         sums = in_file([product_of(*pair) for pair in pairs]) if alpha else np.zeros(shape)
         want = alpha * sums + (beta * c0 if beta else 0)
