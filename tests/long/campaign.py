@@ -207,10 +207,16 @@ class Trial:
 
     def __init__(self, job, spec, rank, before):
         self.job, self.spec, self.rank = job, spec, rank
-        self.ran = job.run(gm.fault(spec, log="log"))
-        self.struck = gm.struck("log", rank)[0]
+        self.run(before)
+        if self.ran.seconds > WITHIN and all(change.endswith("is new") for change in self.changes):
+            self.clean(before) # the start counts as well, and a machine may be busy
+            self.run(before)
+
+    def run(self, before):
+        self.ran = self.job.run(gm.fault(self.spec, log="log"))
+        self.struck = gm.struck("log", self.rank)[0]
         self.after = gm.state()
-        for rank in range(job.ranks):
+        for rank in range(self.job.ranks):
             self.after.pop(f"./log.{rank}", None)
         self.changes = gm.difference(before, self.after)
 
