@@ -89,6 +89,14 @@ int gm_type_find(hid_t file_type, gm_dtype *type, int *exact, int *swap)
     return *type < GM_DTYPES;
 }
 
+/* libhdf5 looks at the order of a single byte as well. */
+hid_t gm_type_in_memory(hid_t file_type, gm_dtype type, int swap)
+{
+    if (gm_dtype_size(type) == 1)
+        swap = gm_type_is_swapped(file_type);
+    return swap ? gm_h5_type_swapped(type) : H5Tcopy(gm_h5_type(type));
+}
+
 /* The member of a compound or enumeration. */
 static int has_member(hid_t type, unsigned index, const char *name)
 {

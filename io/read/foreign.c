@@ -12,6 +12,7 @@
 #include "io/input_vfd.h"
 #include "io/read/chunk_check.h"
 #include "io/read/external_read.h"
+#include "io/type.h"
 #include "io/worker.h"
 
 struct gm_foreign {
@@ -109,7 +110,7 @@ static int open_it(opened *o, const gm_dataset *dataset)
     int status = gm_h5_open(dataset->file, &o->file);
     if (status)
         return status;
-    hid_t access = access_for(o, dataset), plist = H5I_INVALID_HID;
+    hid_t access = access_for(o, dataset), plist = H5I_INVALID_HID, type = H5I_INVALID_HID;
     if (access >= 0)
         o->set = H5Dopen2(o->file, dataset->name, access);
     if (o->set >= 0)
@@ -117,7 +118,9 @@ static int open_it(opened *o, const gm_dataset *dataset)
     if (o->set >= 0)
         plist = H5Dget_create_plist(o->set);
     if (o->set >= 0)
-        o->type = dataset->swap ? gm_h5_type_swapped(dataset->type) : H5Tcopy(gm_h5_type(dataset->type));
+        type = H5Dget_type(o->set);
+    if (type >= 0)
+        o->type = gm_type_in_memory(type, dataset->type, dataset->swap);
     if (o->space < 0 || o->type < 0)
         status = gm_fail(GM_EINPUT, "%s: cannot be opened: %s", o->title, gm_h5_error(reason));
     else if (!has_shape(o->space, dataset) || !has_chunks(plist, dataset))
@@ -126,6 +129,7 @@ static int open_it(opened *o, const gm_dataset *dataset)
         status = gm_chunk_check_open(o->set, o->space, plist, dataset, o->title, &o->check);
     if (!status)
         status = gm_external_open(o->set, o->title, &o->external);
+    gm_h5_close(type);
     gm_h5_close(plist);
     gm_h5_close(access);
     return status;

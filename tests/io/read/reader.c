@@ -232,47 +232,76 @@ static void check_scalar(void)
 }
 
 /* 24 bits by conversion; bfloat16, as others make it, as it is. */
-/* Integers of fewer bits than their bytes, in the other order of bytes: libhdf5 itself loses the sign where it converts
- * to this machine's order. A virtual dataset has them too, and as its fill value, or converts
- * them. */
+/* Integers of fewer bits than their bytes, big-endian: libhdf5 itself loses the sign where it converts to the order of
+ * this machine. A virtual dataset has them too, and as its fill value, or converts them. */
+enum { PADDED = 5, MAPPED = 4 };
+
+static int64_t integer_at(const char *at, size_t size, int swap)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < size; i++)
+        bits = bits << 8 | (unsigned char)at[swap ? i : size - 1 - i];
+    return (int64_t)(bits << (64 - 8 * size)) >> (64 - 8 * size);
+}
+
+static void check_padded_dataset(const char *name, size_t size, const int64_t *want, int count)
+{
+    gm_dataset record;
+    gm_reader *reader = NULL;
+    char found[PADDED * sizeof(int64_t)];
+    int status = gm_describe(own_text("padded.h5:", name), NULL, &record);
+    if (!status)
+        status = gm_reader_open(&record, &reader);
+    if (!status)
+        status = gm_reader_read(reader, 0, count, 0, 1, found, size);
+    gm_reader_close(reader);
+    int good = !status && gm_dtype_size(record.type) == size && gm_dtype_get_kind(record.type) == GM_SIGNED;
+    for (int i = 0; i < count && good; i++)
+        good = integer_at(found + (size_t)i * size, size, record.swap) == want[i];
+    tap_ok(good, "%s: big-endian integers of fewer bits than their bytes", name);
+}
+
 static void check_padded(void)
 {
-    enum { N = 5, MAPPED = 4 };
-    static const int32_t want[N] = {-131072, 131071, -1, 0, -7};
-    const hsize_t count = MAPPED, all = N;
-    int32_t swapped[N], found[N];
-    hid_t file = make_file("padded.h5"), type = H5Tcopy(H5T_STD_I32BE), plist = H5Pcreate(H5P_DATASET_CREATE);
+    const hsize_t count = MAPPED, all = PADDED;
+    hid_t file = make_file("padded.h5"), type = H5I_INVALID_HID, plist = H5Pcreate(H5P_DATASET_CREATE);
     hid_t from = H5Screate_simple(1, &count, NULL), to = H5Screate_simple(1, &all, NULL);
-    for (int i = 0; i < N; i++)
-        swapped[i] = (int32_t)__builtin_bswap32((uint32_t)want[i]);
-    H5Tset_precision(type, 18);
-    put_dataset(file, "/i18", type, 1, &count, H5P_DEFAULT, H5T_STD_I32BE, swapped);
+    int64_t want[4][PADDED], swapped[PADDED];
+    char name[32];
+    for (int i = 0; i < 4; i++) /* the last one is of 4 bytes */
+        for (int offset = 0; offset < 3; offset += 2) {
+            static const size_t sizes[] = {1, 2, 8, 4};
+            const int64_t half = INT64_C(1) << (8 * sizes[i] - 4);
+            memcpy(want[i], (int64_t[PADDED]){-half, half - 1, -1, 0, -2}, sizeof want[i]);
+            for (int k = 0; k < PADDED; k++)
+                swapped[k] = (int64_t)__builtin_bswap64((uint64_t)want[i][k]);
+            type = H5Tcopy(H5T_STD_I64BE);
+            H5Tset_precision(type, 8 * sizes[i] - 3);
+            H5Tset_size(type, sizes[i]);
+            H5Tset_offset(type, (size_t)offset);
+            snprintf(name, sizeof name, "/%zu.%d", sizes[i], offset);
+            put_dataset(file, name, type, 1, &count, H5P_DEFAULT, H5T_STD_I64BE, swapped);
+        }
     H5Sselect_hyperslab(to, H5S_SELECT_SET, &(hsize_t){0}, NULL, &count, NULL);
-    H5Pset_virtual(plist, to, own("padded.h5"), "/i18", from);
-    H5Pset_fill_value(plist, H5T_STD_I32BE, &swapped[MAPPED]);
+    H5Pset_virtual(plist, to, own("padded.h5"), "/4.0", from);
+    H5Tset_offset(type, 0);
+    H5Pset_fill_value(plist, H5T_STD_I64BE, &swapped[MAPPED]);
     put_dataset(file, "/virtual", type, 1, &all, plist, 0, NULL);
     put_dataset(file, "/converted", H5T_STD_I32LE, 1, &all, plist, 0, NULL);
     H5Sclose(from);
     H5Sclose(to);
     H5Pclose(plist);
-    H5Tclose(type);
     H5Fclose(file);
-    static const char *const names[] = {"/i18", "/virtual", "/converted"};
-    for (int k = 0; k < 3; k++) {
-        gm_dataset record;
-        gm_reader *reader = NULL;
-        int64_t length = k ? N : MAPPED;
-        int status = gm_describe(own_text("padded.h5:", names[k]), NULL, &record);
-        if (!status)
-            status = gm_reader_open(&record, &reader);
-        if (!status)
-            status = gm_reader_read(reader, 0, length, 0, 1, found, 4);
-        gm_reader_close(reader);
-        int good = !status && record.type == GM_DTYPE_I32 && record.swap == (k < 2);
-        for (int i = 0; i < length && good; i++)
-            good = found[i] == (record.swap ? swapped : want)[i];
-        tap_ok(good, "%s: big-endian integers of 18 bits in 4 bytes", names[k]);
-    }
+    check_padded_dataset("/1.0", 1, want[0], MAPPED);
+    check_padded_dataset("/1.2", 1, want[0], MAPPED);
+    check_padded_dataset("/2.0", 2, want[1], MAPPED);
+    check_padded_dataset("/2.2", 2, want[1], MAPPED);
+    check_padded_dataset("/8.0", 8, want[2], MAPPED);
+    check_padded_dataset("/8.2", 8, want[2], MAPPED);
+    check_padded_dataset("/4.0", 4, want[3], MAPPED);
+    check_padded_dataset("/4.2", 4, want[3], MAPPED);
+    check_padded_dataset("/virtual", 4, want[3], PADDED);
+    check_padded_dataset("/converted", 4, want[3], PADDED);
 }
 
 static void check_conversion(void)
