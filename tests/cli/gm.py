@@ -389,12 +389,16 @@ def absence(kind):
 
 
 def faults_of_refusal(ran, code, pattern, limit=10):
-    """The faults in the way a run was refused: its exit code, its time, its one message."""
+    """The faults in the way a run was refused: its exit code, its time, its one message. One that took too long is made
+    once more, as the start counts and a machine may be busy; it leaves nothing."""
     faults = []
     if ran.code != code:
         faults.append(f"exit code {ran.code}, expected {code}")
     if ran.seconds > limit:
-        faults.append(f"took {ran.seconds:.1f} s, expected {limit} at most")
+        started = time.monotonic()
+        again = finish(start(ran.command), 3 * limit, started)
+        if again.seconds > limit:
+            faults.append(f"took {ran.seconds:.1f} s, then {again.seconds:.1f} s, expected {limit} at most")
     if len(ran.errors) != 1 or ran.err.count(ERROR) != 1:
         faults.append(f"{ran.err.count(ERROR)} messages of ours, expected one")
     for line in ran.errors[:1]:
