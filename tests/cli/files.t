@@ -274,10 +274,10 @@ for _ in range(5): # a busy machine may be too late to stop it
     child = gm.start(gm.command_line(BIG + " --force"))
     while child.poll() is None and not glob.glob("big.h5.parts-*/part-00.h5"):
         time.sleep(0.002)
-    os.kill(child.pid, signal.SIGSTOP)
+    child.send_signal(signal.SIGSTOP)
     if glob.glob("big.h5.parts-*/.gpumem-*"):
         break
-    os.kill(child.pid, signal.SIGCONT)
+    child.send_signal(signal.SIGCONT)
     gm.finish(child, 60)
     os.remove("big.h5")
     shutil.rmtree(*glob.glob("big.h5.parts-*"))

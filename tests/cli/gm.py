@@ -51,7 +51,7 @@ PROGRAM = shutil.which(os.environ.get("GPUMEM_RUN") or "gpumem-run")
 MPIRUN = os.environ.get("MPIRUN") or "mpirun"
 OPEN_MPI = os.environ.get("MPI_FAMILY", "openmpi") == "openmpi"
 ERROR = "gpumem-run: error: "
-LIMIT = 180 # seconds of a run that is not to hang, on a busy machine
+LIMIT = 60 # seconds of a run that is not to hang
 
 if not PROGRAM:
     print("Bail out! no gpumem-run on PATH, and GPUMEM_RUN does not name it", flush=True)

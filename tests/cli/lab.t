@@ -94,7 +94,7 @@ for test, ranks in (("global", 1), ("global", 2), ("exchange", 2), ("scaling mat
         time.sleep(2.5 if ranks == 1 else 1.5) # bench exchange ends after 3 s by itself
         gm.wait_until_heard(child, ranks, signal.SIGTERM)
         running = child.poll() is None
-        os.kill(child.pid, signal.SIGTERM)
+        child.send_signal(signal.SIGTERM)
         ran = gm.finish(child, 10, time.monotonic())
         is_soon = ran.seconds < SOON + SLACK * (ranks > 1 or os.cpu_count() < 4) # mpirun takes 2 s to end its ranks
         ended = not running or ran.code == 0 and gm.OPEN_MPI

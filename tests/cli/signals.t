@@ -122,11 +122,11 @@ def attempt(title, arguments, after, may_end, number, ranks=1, only=None):
     heard = gm.hear(child, ranks, number)
     running = child.poll() is None
     try:
-        process = child.pid
-        if only is not None:
+        if running and only is None:
+            child.send_signal(number)
+        elif running:
             with open(f"pid.{only}") as file:
-                process = int(file.read())
-        os.kill(process, number)
+                os.kill(int(file.read()), number)
     except OSError: # it has just ended
         running = False
     signalled = time.monotonic()

@@ -241,7 +241,7 @@ def killed(launcher):
 
 def nobody():
     """Waits until no rank is left on any node."""
-    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") for host in CLUSTER.nodes), 30)
+    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") for host in CLUSTER.nodes), 10)
 
 
 def clean():

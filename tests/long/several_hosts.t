@@ -202,7 +202,7 @@ class Long:
 
 def nobody():
     """Waits until no process of the run is left on any host."""
-    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") + host.processes("orted") for host in HOSTS), 30)
+    return hosts.wait_for(lambda: not any(host.processes("gpumem-run") + host.processes("orted") for host in HOSTS), 15)
 
 
 def signals():
