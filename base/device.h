@@ -99,13 +99,15 @@ typedef struct gm_device_ops {
     void (*queue_close)(gm_queue *queue);
     int (*queue_sync)(gm_queue *queue); /* waits until the queue is empty; errors of the work in it surface here */
 
-    int (*event_open)(gm_device *device, gm_event **event);
+    /* is_timed: event_seconds() may be asked about it. The copies before such an event take longer: a GPU's copy engine
+     * ends one before it begins the next. */
+    int (*event_open)(gm_device *device, int is_timed, gm_event **event);
     void (*event_close)(gm_event *event);
     int (*event_record)(gm_event *event, gm_queue *queue);
     int (*event_wait)(gm_queue *queue, gm_event *event); /* later work of queue starts after event; the host goes on */
     int (*event_done)(gm_event *event, int *done);       /* asks, does not wait; an event never recorded is done */
     int (*event_sync)(gm_event *event); /* waits until it is done; errors of the work before surface here */
-    /* Seconds from one event to another, both done. */
+    /* Seconds from one event to another, both timed and done. */
     int (*event_seconds)(gm_event *from, gm_event *to, double *seconds);
 
     /* rows x width bytes from host to device, or back; the host side should be pinned and must stay until the copy is

@@ -190,9 +190,10 @@ static int cpu_queue_sync(gm_queue *queue)
     return GM_OK;
 }
 
-static int cpu_event_open(gm_device *device, gm_event **event)
+static int cpu_event_open(gm_device *device, int is_timed, gm_event **event)
 {
     (void)device;
+    (void)is_timed;
     *event = calloc(1, sizeof **event);
     return *event != NULL ? GM_OK : gm_fail(GM_EDEVICE, "no memory for an event");
 }

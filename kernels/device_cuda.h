@@ -49,7 +49,7 @@ int gm_cuda_queue_open(gm_device *device, gm_queue **out);
 void gm_cuda_queue_close(gm_queue *queue);
 int gm_cuda_queue_sync(gm_queue *queue);
 void *gm_cuda_queue_stream(gm_queue *queue);
-int gm_cuda_event_open(gm_device *device, gm_event **out);
+int gm_cuda_event_open(gm_device *device, int is_timed, gm_event **out);
 void gm_cuda_event_close(gm_event *event);
 int gm_cuda_event_record(gm_event *event, gm_queue *queue);
 int gm_cuda_event_wait(gm_queue *queue, gm_event *event);

@@ -43,14 +43,15 @@ void *gm_cuda_queue_stream(gm_queue *queue)
     return queue->stream;
 }
 
-int gm_cuda_event_open(gm_device *device, gm_event **out)
+int gm_cuda_event_open(gm_device *device, int is_timed, gm_event **out)
 {
     *out = NULL;
     gm_event *event = malloc(sizeof *event);
     if (event == NULL)
         return gm_fail(GM_EDEVICE, "no memory for an event");
     event->device = device;
-    int status = gm_cuda_check(device, cudaEventCreate(&event->event), "making an event");
+    unsigned flags = is_timed ? cudaEventDefault : cudaEventDisableTiming;
+    int status = gm_cuda_check(device, cudaEventCreateWithFlags(&event->event, flags), "making an event");
     if (status != GM_OK) {
         free(event);
         return status;

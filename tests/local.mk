@@ -90,6 +90,7 @@ GM_TESTS = \
 	tests/base/text/nearest \
 	tests/base/text/words \
 	tests/src/stream/ring_plan \
+	tests/src/stream/sample \
 	tests/src/stream/share \
 	tests/src/stream/slot \
 	tests/src/stream/stream \
@@ -453,6 +454,7 @@ tests_src_reduce_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_reduce_staged_SOURCES = tests/src/reduce/staged.c
 tests_base_statistics_SOURCES = tests/base/statistics.c
 tests_src_stream_ring_plan_SOURCES = tests/src/stream/ring_plan.c
+tests_src_stream_sample_SOURCES = tests/src/stream/sample.c
 tests_src_stream_share_SOURCES = tests/src/stream/share.c
 tests_src_stream_slot_SOURCES = tests/src/stream/slot.c
 tests_src_stream_stream_SOURCES = tests/src/stream/stream.c

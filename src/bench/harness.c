@@ -43,7 +43,7 @@ static int open_events(gm_bench *bench)
     if (!bench->events || !bench->seconds)
         return gm_fail(GM_EDEVICE, "no memory for the times of the cases");
     for (int i = 0; i < EVENTS && !status; i++)
-        status = bench->ops->event_open(bench->device, &bench->events[i]);
+        status = bench->ops->event_open(bench->device, 1, &bench->events[i]);
     return status;
 }
 

@@ -21,7 +21,7 @@ static void *add(gm_pool *pool, int kind, int64_t count, size_t size)
     else if (kind == DEVICE)
         pool->status = pool->ops->alloc(pool->device, bytes, &address);
     else
-        pool->status = pool->ops->event_open(pool->device, &event);
+        pool->status = pool->ops->event_open(pool->device, 0, &event);
     if (pool->status)
         return NULL;
     address = event ? (void *)event : address;

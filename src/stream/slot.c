@@ -33,11 +33,11 @@ int gm_slot_open(const gm_stream_setup *setup, void *device_memory, gm_slot *slo
             status = gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the streaming ring");
     }
     for (int i = 0; setup->buffer && i < setup->threads && !status; i++)
-        status = setup->ops->event_open(setup->device, &slot->arrivals[i].event);
+        status = setup->ops->event_open(setup->device, 0, &slot->arrivals[i].event);
     for (int stage = 0; stage < GM_DEVICE_STAGES && !status; stage++) {
-        status = setup->ops->event_open(setup->device, &slot->begin[stage]);
+        status = setup->ops->event_open(setup->device, 1, &slot->begin[stage]);
         if (!status)
-            status = setup->ops->event_open(setup->device, &slot->end[stage]);
+            status = setup->ops->event_open(setup->device, 1, &slot->end[stage]);
     }
     return status;
 }

@@ -4,7 +4,9 @@
 #include "base/size.h"
 #include "src/stream/io_threads.h"
 #include "src/stream/lane.h"
+#include "src/stream/sample.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@ typedef struct busy_clock {
     double since, total;
 } busy_clock;
 
-/* The time that spans cover: seconds, and up to when, after the lanes' origin. */
+/* The time of the sample that spans cover: seconds, and up to when, after the lanes' origin. */
 typedef struct covered {
     double seconds, until;
 } covered;
@@ -55,7 +57,7 @@ static void add_span(gm_stream_io *io, gm_lane_span span)
 {
     covered *c = &io->copying[span.way];
     if (span.end > c->until) {
-        c->seconds += span.end - (span.begin > c->until ? span.begin : c->until);
+        c->seconds += gm_sample_seconds(span.end) - gm_sample_seconds(fmax(span.begin, c->until));
         c->until = span.end;
     }
 }
@@ -120,7 +122,7 @@ static int read_by_lane(gm_stream_io *io, int thread, const gm_slot *slot, gm_ra
         void *buffer;
         gm_lane_span span;
         end = gm_min(at + step, part.end);
-        status = gm_lane_take(io->setup, lane, &io->origin, &buffer, &span);
+        status = gm_lane_take(io->setup, lane, &buffer, &span);
         if (!status && !mark(io, &io->reading, 1))
             status = program->read(program->context, &slot->piece, (gm_range){at, end}, buffer);
         failed = mark(io, &io->reading, -1);
@@ -176,7 +178,7 @@ static int fetch(gm_stream_io *io, gm_lane *lane, const gm_slot *slot, step *s)
 {
     gm_lane_span span;
     s->at = lane->next;
-    int status = gm_lane_take(io->setup, lane, &io->origin, &s->buffer, &span);
+    int status = gm_lane_take(io->setup, lane, &s->buffer, &span);
     take_span(io, span);
     return status ? status : gm_lane_copy(io->setup, lane, slot, GM_LANE_OUT, s->part.begin, s->part.end);
 }
@@ -196,7 +198,7 @@ static int write_by_lane(gm_stream_io *io, int thread, const gm_slot *slot)
             status = fetch(io, lane, slot, &ahead);
         if (status)
             break;
-        status = gm_lane_settle(io->setup, lane, now.at, &io->origin, &span);
+        status = gm_lane_settle(io->setup, lane, now.at, &span);
         take_span(io, span);
         if (!status)
             status = write_part(io, slot, now.part, now.buffer, &failed);
@@ -326,13 +328,14 @@ int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
     int status = GM_OK;
     for (int i = 0; io->lanes && i < io->setup->threads * GM_RING_BUFFERS && !status; i++) {
         gm_lane_span span;
-        status = gm_lane_settle(io->setup, &io->lanes[i / GM_RING_BUFFERS], i % GM_RING_BUFFERS, &io->origin, &span);
+        status = gm_lane_settle(io->setup, &io->lanes[i / GM_RING_BUFFERS], i % GM_RING_BUFFERS, &span);
         add_span(io, span);
     }
     times->seconds[GM_PHASE_READ] += io->reading.total;
     times->seconds[GM_PHASE_WRITE] += io->writing.total;
-    for (int way = 0; way < GM_LANE_WAYS; way++)
-        times->seconds[phase_of[way]] += io->copying[way].seconds;
+    double whole = gm_clock() - io->origin.time, sample = gm_sample_seconds(whole);
+    for (int way = 0; way < GM_LANE_WAYS && sample > 0; way++)
+        times->seconds[phase_of[way]] += io->copying[way].seconds * (whole / sample);
     return status;
 }
 
@@ -340,10 +343,10 @@ static int open_lanes(gm_stream_io *io)
 {
     const gm_stream_setup *setup = io->setup;
     io->lanes = calloc((size_t)setup->threads, sizeof *io->lanes);
-    int status = io->lanes ? setup->ops->event_open(setup->device, &io->origin.event)
+    int status = io->lanes ? setup->ops->event_open(setup->device, 1, &io->origin.event)
                            : gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the streaming ring");
     for (int i = 0; i < setup->threads && !status; i++)
-        status = gm_lane_open(setup, &io->lanes[i]);
+        status = gm_lane_open(setup, &io->origin, &io->lanes[i]);
     return status;
 }
 

@@ -37,7 +37,7 @@ int gm_copies_open(gm_bench *bench, int64_t size, gm_copies_place *place, const 
     if (!status)
         status = ops->queue_open(bench->device, &c->other);
     if (!status)
-        status = ops->event_open(bench->device, &c->other_is_done);
+        status = ops->event_open(bench->device, 0, &c->other_is_done);
     c->random = memory[0];
     c->back = memory[1];
     c->src = memory[2];

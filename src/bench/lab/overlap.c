@@ -244,11 +244,11 @@ static int open_queues(overlap *o)
     if (!status)
         status = ops->queue_open(o->bench->device, &o->away);
     for (int s = 0; s < SLOTS && !status; s++) {
-        status = ops->event_open(o->bench->device, &o->arrived[s]);
+        status = ops->event_open(o->bench->device, 0, &o->arrived[s]);
         if (!status)
-            status = ops->event_open(o->bench->device, &o->computed[s]);
+            status = ops->event_open(o->bench->device, 0, &o->computed[s]);
         if (!status)
-            status = ops->event_open(o->bench->device, &o->left[s]);
+            status = ops->event_open(o->bench->device, 0, &o->left[s]);
     }
     return status;
 }

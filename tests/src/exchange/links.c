@@ -129,7 +129,7 @@ void link_test_event(const way *w)
     gm_event *filled = NULL;
     int status = ops->queue_open(w->device, &queue);
     if (!status)
-        status = ops->event_open(w->device, &filled);
+        status = ops->event_open(w->device, 0, &filled);
     for (int64_t i = 0; i < out->rows && !status; i++)
         status = ops->copy_in(queue, (char *)send.memory + (size_t)i * send.pitch, send.pitch,
                               (char *)slow_device_bytes(source.memory) + (size_t)i * source.pitch, source.pitch,

@@ -21,6 +21,7 @@ typedef struct slow_queue {
 
 typedef struct slow_event {
     int64_t recorded, completed; /* numbers of the last record enqueued and of the last one completed */
+    int is_timed;
     double time;
     slow_clock after; /* the work before the last record */
 } slow_event;
@@ -270,10 +271,12 @@ static void queue_close(gm_queue *queue)
     free(q);
 }
 
-static int event_open(gm_device *device, gm_event **event)
+static int event_open(gm_device *device, int is_timed, gm_event **event)
 {
     (void)device;
-    *event = calloc(1, sizeof(slow_event));
+    slow_event *e = calloc(1, sizeof *e);
+    e->is_timed = is_timed;
+    *event = (gm_event *)(void *)e;
     return GM_OK;
 }
 
@@ -319,6 +322,8 @@ static int event_seconds(gm_event *from, gm_event *to, double *seconds)
 {
     const slow_event *a = (slow_event *)(void *)from, *b = (slow_event *)(void *)to;
     pthread_mutex_lock(&lock);
+    if (!a->is_timed || !b->is_timed)
+        slow_die("the time of an event that is not timed");
     if (a->recorded == 0 || b->recorded == 0 || a->completed < a->recorded || b->completed < b->recorded)
         slow_die("the time between events that are not done, or were never recorded");
     *seconds = b->time - a->time;

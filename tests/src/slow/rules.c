@@ -30,7 +30,7 @@ static void open_device(void)
     ops = *slow_device_ops(&gm_device_cpu);
     slow_device_imitate(&ops);
     if (ops.open(0, 1, &device) || ops.queue_open(device, &queue) || ops.queue_open(device, &other) ||
-        sem_init(&gate, 0, 0) || ops.event_open(device, &event) || ops.alloc(device, BYTES, &on_device) ||
+        sem_init(&gate, 0, 0) || ops.event_open(device, 1, &event) || ops.alloc(device, BYTES, &on_device) ||
         ops.host_alloc(device, BYTES, &on_host))
         exit(2);
     memory = on_device;
@@ -132,6 +132,16 @@ static void time_unrecorded(void)
 {
     double seconds;
     ops.event_seconds(event, event, &seconds);
+}
+
+static void time_untimed(void)
+{
+    double seconds;
+    gm_event *untimed;
+    ops.event_open(device, 0, &untimed);
+    ops.event_record(untimed, queue);
+    ops.event_sync(untimed);
+    ops.event_seconds(untimed, untimed, &seconds);
 }
 
 static void change_source(void)
@@ -248,6 +258,7 @@ static const struct {
     {"queues without an event", overtake, SIGABRT},
     {"an event before the work", record_too_early, SIGABRT},
     {"the time of an event that was never recorded", time_unrecorded, SIGABRT},
+    {"the time of an event that is not timed", time_untimed, SIGABRT},
     {"host memory that changes before it is copied", change_source, SIGABRT},
     {"host memory that is read before a copy is done", read_target_early, SIGABRT},
     {"host memory that is freed too early", free_under_way, SIGABRT},

@@ -204,7 +204,7 @@ int open_operation(operation *o, gm_device *device)
     int status = GM_OK;
     o->last_sent = o->last_done = -1;
     for (int i = 0; i < PANELS && !status; i++)
-        status = gm_device_late.event_open(device, &o->used[i]);
+        status = gm_device_late.event_open(device, 0, &o->used[i]);
     return status;
 }
 

@@ -193,9 +193,10 @@ static int queue_sync(gm_queue *q)
     return count_call("queue_sync");
 }
 
-static int event_open(gm_device *device, gm_event **out)
+static int event_open(gm_device *device, int is_timed, gm_event **out)
 {
     (void)device;
+    (void)is_timed;
     int status = count_call("event_open");
     if (status)
         return status;

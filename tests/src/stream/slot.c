@@ -37,9 +37,10 @@ static void host_free(gm_device *device, void *memory)
     free(memory);
 }
 
-static int event_open(gm_device *device, gm_event **event)
+static int event_open(gm_device *device, int is_timed, gm_event **event)
 {
     (void)device;
+    (void)is_timed;
     int status = fails();
     *event = status ? NULL : malloc(1);
     opened += !status;
