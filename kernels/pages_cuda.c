@@ -50,6 +50,17 @@ void *gm_cuda_pages_alloc(gm_device *device, size_t bytes)
     return pages->memory;
 }
 
+/* Has the system clear the pages that nobody has written yet. cudaHostRegister() would do so while other threads that
+ * pin memory wait. */
+static void clear_pages(const struct gm_cuda_pages *pages)
+{
+    const size_t small_page = 4096;
+    for (size_t at = 0; at < pages->bytes; at += small_page) {
+        volatile char *byte = pages->memory + at;
+        *byte = *byte;
+    }
+}
+
 void gm_cuda_pages_pin(gm_device *device, void *memory)
 {
     pthread_mutex_lock(&lock);
@@ -59,6 +70,7 @@ void gm_cuda_pages_pin(gm_device *device, void *memory)
     pthread_mutex_unlock(&lock);
     if (pages == NULL || pages->pinned)
         return;
+    clear_pages(pages);
     cudaSetDevice(device->index); /* the current device is per thread */
     pages->pinned = cudaHostRegister(memory, pages->bytes, cudaHostRegisterPortable) == cudaSuccess;
     if (!pages->pinned)
