@@ -122,7 +122,7 @@ int gm_job_share_processors_all(gm_job *job, int takes_share)
     int64_t most = takes_share ? -count : 0;
     if (!status)
         status = gm_job_agree_all(job, gm_min_all(&most));
-    job->shares_host = -most > 1;
+    job->host_ranks = (int)-most;
     return status ? status : bind_all(job, takes_share);
 }
 
@@ -145,7 +145,7 @@ int gm_job_open_device_all(gm_job *job, int cpu_only)
     if (!status)
         status = open_and_bind_all(job);
     job->sharers = 1;
-    job->shares_host = job->ranks->size > job->ranks->hosts;
+    job->host_ranks = (job->ranks->size + job->ranks->hosts - 1) / job->ranks->hosts;
     if (!status && job->info.uuid[0])
         status = gm_peers_all(job->ranks, job->info.uuid, &job->sharers, &index);
     if (status)
@@ -169,7 +169,7 @@ void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks)
     job->ops = &gm_device_cuda;
     job->info = *gm_model_device(model);
     job->sharers = 1;
-    job->shares_host = ranks->size > ranks->hosts;
+    job->host_ranks = (int)model->gpus;
     job->threads = (int)(job->options->threads ? job->options->threads : gm_model_threads());
     set_caps(job, model->memory);
 }
@@ -215,7 +215,7 @@ int gm_job_fail_unsupported(const gm_job *job, const char *what)
  * rate of its link with whole slots and fewer calls of the driver. The same on all ranks. */
 static int64_t wanted_buffer(const gm_job *job)
 {
-    int64_t usual = job->shares_host ? 1 << 20 : 0;
+    int64_t usual = job->host_ranks <= 1 ? 0 : job->host_ranks == 2 ? 2 << 20 : 1 << 20;
     return job->options->buffer >= 0 ? job->options->buffer : usual;
 }
 
@@ -223,7 +223,7 @@ static int64_t wanted_buffer(const gm_job *job)
 void gm_job_spare_processors(gm_job *job)
 {
     int processors = job->binding.processors;
-    if (!job->ops->unified && wanted_buffer(job) > 0 && job->shares_host && processors >= MANY_PROCESSORS &&
+    if (!job->ops->unified && wanted_buffer(job) > 0 && job->host_ranks > 1 && processors >= MANY_PROCESSORS &&
         !job->options->threads && !job->options->model)
         job->threads = (int)gm_min(job->threads, processors * 3 / 4);
 }

@@ -21,7 +21,7 @@ typedef struct gm_job {
     const gm_ranks *ranks;
     gm_bind_view *given; /* the processors that this rank was given; NULL: not looked at, or hwloc cannot tell */
     gm_binding binding;
-    int shares_host;          /* is there a host with several ranks that work? The same on all ranks */
+    int host_ranks;           /* that work on one host, the most of any: the same on all ranks */
     int threads;              /* processor threads of this rank */
     const gm_device_ops *ops; /* NULL for an operation that needs no device */
     gm_early early;           /* the start of the device before it is opened */

@@ -13,8 +13,8 @@ static int plan_for_all(gm_run *run, const gm_model *model, gm_ranks *ranks, gm_
         status = gm_plan_set_rates_all(run);
     if (!status)
         status = gm_plan_all(run);
-    if (!status && run->job->shares_host && gm_plan_expect(run).working == 1) {
-        run->job->shares_host = 0;
+    if (!status && run->job->host_ranks > 1 && gm_plan_expect(run).working == 1) {
+        run->job->host_ranks = 1;
         status = gm_plan_all(run);
     }
     if (!status)
@@ -56,7 +56,7 @@ int gm_plan_show_model_all(gm_run *run)
     const gm_device_ops *ops = job->ops;
     const gm_device_info info = job->info;
     const gm_ranks *real = job->ranks;
-    const int threads = job->threads, sharers = job->sharers, shares_host = job->shares_host;
+    const int threads = job->threads, sharers = job->sharers, host_ranks = job->host_ranks;
     gm_expectation single, expectation;
     gm_ranks ranks;
     int status = plan_single_all(run, &model, &ranks, &single);
@@ -69,6 +69,6 @@ int gm_plan_show_model_all(gm_run *run)
     job->info = info;
     job->threads = threads;
     job->sharers = sharers;
-    job->shares_host = shares_host;
+    job->host_ranks = host_ranks;
     return gm_job_agree_all(job, status);
 }

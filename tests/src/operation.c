@@ -31,7 +31,7 @@ static int64_t device_cap;      /* at the start of the last run */
 typedef struct places {
     int before, was_bound; /* processors of this rank before a plan; was it bound to them? */
     gm_binding binding;    /* when a product began */
-    int threads, shares_host;
+    int threads, host_ranks;
 } places;
 
 static const gm_job *job_of_run;
@@ -71,7 +71,7 @@ static int faulty_run(gm_queue *queue, const gm_product_call *call)
     int status = fail_work();
     found.binding = job_of_run->binding;
     found.threads = job_of_run->threads;
-    found.shares_host = job_of_run->shares_host;
+    found.host_ranks = job_of_run->host_ranks;
     return status
                ? status
                : gm_product_find(real_ops, NULL, &(gm_product_query){.precision = GM_PRECISION_FP32})->run(queue, call);
@@ -256,7 +256,7 @@ static void test_idle(const cpu_set_t *given)
         tap_ok(mine->processors == 0, "it multiplies nothing");
     else
         tap_ok(mine->processors == CPU_COUNT(&bound) && (!found.was_bound || mine->processors == (int)all) &&
-                   !found.shares_host && found.threads >= mine->processors - 1,
+                   found.host_ranks == 1 && found.threads >= mine->processors - 1,
                "its processors are those of the other: %d before, %d of %d, %d threads", found.before, mine->processors,
                (int)all, found.threads);
     if (ranks.rank == 0)

@@ -57,7 +57,7 @@ static void check(int first, int wanted_plans, const char *name)
         status = gm_plan_by_rates_all(&run);
     int is_alone = plans < first, wanted = is_alone && ranks.rank == 0 ? all : before;
     tap_ok(status == GM_OK && plans == wanted_plans, "%s: %d plans (status %d)", name, plans, status);
-    tap_ok(job.shares_host == !is_alone, "%s: the host is shared: %d", name, job.shares_host);
+    tap_ok(job.host_ranks == (is_alone ? 1 : ranks.size), "%s: %d ranks work on the host", name, job.host_ranks);
     if (is_bound)
         tap_ok(job.binding.processors == wanted, "%s: %d processors, %d before, %d of all", name,
                job.binding.processors, before, all);
