@@ -9,11 +9,11 @@
 
 #include <stdlib.h>
 
-/* Four slots in each direction: a copy and a message at work, and one piece ready for each. Pieces of 4 MiB take many
+/* Four slots in each direction: a copy and a message at work, and one piece ready for each. Pieces of 2 MiB take many
  * times the start of a copy and the handshake of a message, and are few enough bytes for the caches of the processor.
  * Shorter regions are cut into eight, so that their stages overlap too, down to 256 KiB, whose start costs as much as
  * their way. */
-enum { SLOTS = 4, MOST_PIECE = 4 << 20, LEAST_PIECE = 256 << 10, USUAL_PIECES = 8 };
+enum { SLOTS = 4, MOST_PIECE = 2 << 20, LEAST_PIECE = 256 << 10, USUAL_PIECES = 8 };
 
 typedef enum direction { SEND, RECEIVE, DIRECTIONS } direction;
 

@@ -18,7 +18,7 @@
 
 typedef struct gm_staged gm_staged;
 
-enum { GM_STAGED_PINNED = (32 << 20) + 2 * GM_ALLOC_OVERHEAD }; /* bytes, unless the device addresses host memory */
+enum { GM_STAGED_PINNED = (16 << 20) + 2 * GM_ALLOC_OVERHEAD }; /* bytes, unless the device addresses host memory */
 
 /* Opens the queues and slots (GM_STAGED_PINNED) for exchanges of this rank. GM_EDEVICE: the ranks agree on the
  * status before they exchange. The caller closes it, also after a failure; close takes NULL. */

@@ -165,7 +165,7 @@ int main(void)
     for (int is_out = 0; is_out < 2; is_out++)
         for (int n = 0; n < 8; n += 1 + n)
             test_failing_copy(s, is_out, n);
-    gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + (20 << 20));
+    gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + (10 << 20));
     gm_staged_close(open_staged(working, GM_EDEVICE));
     gm_memory_set_cap(GM_HOST, INT64_MAX);
     test_signal(s, working);
