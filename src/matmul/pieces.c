@@ -291,9 +291,9 @@ static int at_band(gm_matmul *p, gm_piece *piece)
     }
     if (c->band > 0) {
         int64_t element = (int64_t)gm_dtype_size(p->c->result);
-        set_band(p, c->band - 1, element, p->plan.piece);
+        set_band(p, c->band - 1, element, gm_matmul_plan_result(&p->plan));
         gm_strips_align(&c->strips, gm_matmul_result_unit(p->c, p->output), c->block.cols, element,
-                        p->plan.piece); /* rows stay whole */
+                        gm_matmul_plan_result(&p->plan)); /* rows stay whole */
     } else {
         c->strips.row = c->strips.row1;
     }

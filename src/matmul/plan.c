@@ -20,7 +20,7 @@ enum {
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
     OF_WORK = 2        /* and for a product with work space */
 };
-static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20;
+static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
 
 /* Bytes of the sums that the check keeps of a block. */
 static int64_t sums_bytes(int64_t block_rows, int64_t block_cols)
@@ -39,17 +39,29 @@ static int64_t usual_depth(const gm_ring_budget *budget)
     return gm_max(3, budget->threads + (budget->unified ? 2 : gm_max(4, budget->threads / 2)));
 }
 
-static int64_t usual_piece(const gm_ring_budget *budget, int64_t depth)
+/* Where I/O threads copy from buffers of their own, a piece is the work of one of them, and costs the ring's thread
+ * some calls of the driver: pieces are larger where there are many for each thread. */
+static int64_t usual_piece(const gm_matmul_problem *p, const gm_ring_budget *budget, const gm_ring_request *request)
 {
-    int64_t room = gm_min(budget->host, budget->device) / (8 * (depth ? depth : usual_depth(budget)));
-    return gm_max(gm_min(budget->unified ? default_piece : staged_piece, room), GM_RING_LEAST_PIECE);
+    const int many = 8;
+    int64_t depth = request->depth ? request->depth : usual_depth(budget);
+    int64_t room = gm_min(budget->host, budget->device) / (8 * depth);
+    int64_t read = gm_mul_sat(p->k, gm_add_sat(gm_mul_sat(p->m, p->file_bytes_a), gm_mul_sat(p->n, p->file_bytes_b)));
+    int is_long = request->buffers && budget->buffer && read / p->ranks / (many * depth) >= long_piece;
+    int64_t usual = budget->unified ? default_piece : is_long ? long_piece : staged_piece;
+    return gm_max(gm_min(usual, room), GM_RING_LEAST_PIECE);
 }
 
-static int64_t slot_bytes(const gm_matmul_plan *plan)
+/* Of a slot that holds a piece of some bytes, or the sums. */
+static int64_t slot_bytes(const gm_matmul_plan *plan, int64_t piece)
 {
-    return gm_round_up(
-        gm_min(gm_max(plan->piece, sums_bytes(plan->block_rows, plan->block_cols)), INT64_MAX - GM_SLOT_ALIGN),
-        GM_SLOT_ALIGN);
+    int64_t bytes = gm_max(piece, sums_bytes(plan->block_rows, plan->block_cols));
+    return gm_round_up(gm_min(bytes, INT64_MAX - GM_SLOT_ALIGN), GM_SLOT_ALIGN);
+}
+
+int64_t gm_matmul_plan_result(const gm_matmul_plan *plan)
+{
+    return plan->ring.buffer ? gm_min(plan->piece, staged_piece) : plan->piece;
 }
 
 /* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small
@@ -163,9 +175,8 @@ static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
     int64_t staged = probe && !plan->budget.unified ? GM_STAGED_PINNED : 0;
     int64_t nccl = staged && plan->reserves ? GM_EXCHANGE_DEVICE : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
-    int64_t slot = slot_bytes(plan);
-    return (gm_ring_cost){.slot = slot,
-                          .out = slot,
+    return (gm_ring_cost){.slot = slot_bytes(plan, plan->piece),
+                          .out = slot_bytes(plan, gm_min(plan->piece, staged_piece)),
                           .host = gm_matmul_plan_vectors(part->rows, part->cols) + staged + probe +
                                   2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part) + 2 * probe + nccl,
@@ -279,7 +290,7 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};
     gm_ring_request request = *asked;
-    request.usual = usual_piece(budget, asked->depth);
+    request.usual = usual_piece(&plan->problem, budget, asked);
     request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
@@ -324,7 +335,7 @@ static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, 
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
     plan->leaf = gm_tiling_leaf(&problem->leaf, problem->m, problem->n, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
-    plan->piece = usual_piece(budget, request->depth);
+    plan->piece = usual_piece(problem, budget, request);
     int status = set_grid(plan, most_layers);
     if (status)
         return status;

@@ -107,6 +107,9 @@ int64_t gm_matmul_tile_count(const gm_matmul_problem *problem, int threads, int6
 /* Leaves of a panel that the device computes side by side, with room for the sums of each; 0: one after the other. */
 int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *part);
 
+/* Bytes of a piece of C: where I/O threads have buffers, a slot has host memory for little more. */
+int64_t gm_matmul_plan_result(const gm_matmul_plan *plan);
+
 /* Bytes of the work space of the check, for panels of some k (gm_probe_call.work). */
 int64_t gm_matmul_plan_probe(const gm_matmul_plan *plan, int64_t depth);
 

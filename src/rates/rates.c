@@ -21,7 +21,7 @@ typedef struct defaults {
 
 static const defaults of_own = {
     .read_rank = 56e9,
-    .read_host = 100e9,
+    .read_host = 110e9,
     .write_single = 6.7e9,
     .write_parts_rank = 30e9,
     .write_parts_host = 37e9,

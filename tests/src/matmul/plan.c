@@ -1,6 +1,7 @@
 /* The arithmetic of a product: parts cover C and k once, leaves and tiles depend on the problem alone, budgets hold. */
 #include <math.h>
 
+#include "src/exchange/staged.h"
 #include "src/matmul/plan.h"
 #include "tests/src/matmul/float32.h"
 #include "tests/tap.h"
@@ -202,7 +203,7 @@ static void test_chain(void)
                 good &= end == plan.leaves && kept == gm_matmul_plan_kept_leaves(&plan);
                 good &= plan.ring.device_bytes <= budget && plan.ring.host_bytes <= budget &&
                         plan.ring.device_bytes > (kept + 1) * plan.block_rows * plan.block_cols * 4;
-                good &= unified || plan.ring.host_bytes >= 32 << 20;
+                good &= unified || plan.ring.host_bytes >= GM_STAGED_PINNED;
                 several += plan.block_rows < 3000 || plan.block_cols < 2500;
                 whole += plan.block_rows == 3000 && plan.block_cols == 2500;
             }
@@ -296,7 +297,7 @@ static void test_sharing(void)
     int little = make_within(&p, INT64_C(60) << 20, 0, &plan, &need) == GM_OK && !plan.shares;
     int on_host = make_within(&p, INT64_C(1) << 30, 1, &plan, &need) == GM_OK && !plan.shares;
     tap_ok(shared && little && on_host, "slow storage is shared, but not with little memory or on the processor");
-    gm_ring_budget budget = {.host = INT64_C(30) << 20, .device = INT64_C(1) << 30, .threads = 2};
+    gm_ring_budget budget = {.host = INT64_C(15) << 20, .device = INT64_C(1) << 30, .threads = 2};
     gm_ring_request request = {0};
     int kept = gm_matmul_plan_make(&p, &budget, &request, &plan, &need) == GM_OK && plan.keep && !plan.shares;
     p.panels = GM_PANELS_EXCHANGE;

@@ -173,7 +173,7 @@ static void test_limits(void)
         {"storage of all, read", "storage=1G", GM_RESOURCE_STORAGE, 4, {.read = g, .times = 1}},
         {"storage of all, read and written", "storage=1G", GM_RESOURCE_STORAGE, 8, {.read = g, .write = g, .times = 1}},
         {"storage of a node", "node_storage=1G", GM_RESOURCE_STORAGE, 2, {.read = g, .times = 1}},
-        {"what a rank takes", "storage=1T", GM_RESOURCE_STORAGE, 2, {.read = 78e9, .times = 1}},
+        {"what a rank takes", "storage=1T", GM_RESOURCE_STORAGE, 2, {.read = 83e9, .times = 1}},
         {"link to the device", "storage=1T", GM_RESOURCE_LINK, 2, {.to_device = 110e9, .times = 1}},
         {"link from the device", "gpu=a100", GM_RESOURCE_LINK, 4, {.from_device = 110e9, .times = 1}},
         {"kernels", "storage=1G", GM_RESOURCE_KERNELS, 3, {.flop_s = 3, .times = 1}},
