@@ -210,7 +210,7 @@ static int work_all(gm_run *run)
     char text[GM_SIZE_TEXT];
     if (run->operation->plan)
         gm_detail("%s, %lld slots of %s, %d threads on processors %s", run->job->info.name, (long long)run->ring.depth,
-                  gm_size_format(run->ring.slot, text), run->job->threads, run->job->binding.list);
+                  gm_size_format(run->ring.slot, text), run->threads, run->job->binding.list);
     gm_progress_start(&run->progress, run->job, gm_operation_name(run->job->options->operation),
                       run->bytes_read + run->bytes_written);
     int status = run->operation->run_all(run);
@@ -240,7 +240,7 @@ static int write_all(gm_run *run, double *ended)
     gm_job *job = run->job;
     gm_result result;
     double from = gm_clock();
-    int status = gm_result_begin_all(job, run->record, run->input, run->shape.inputs, &result);
+    int status = gm_result_begin_all(job, run->threads, run->record, run->input, run->shape.inputs, &result);
     if (status)
         return status;
     status = gm_result_open_all(job, prepare_all(run, &result), &result);

@@ -119,12 +119,12 @@ static gm_output_layout layout_of(const gm_job *job)
     return (gm_output_layout)gm_word_index(names, GM_OUTPUT_AUTO + 1, job->options->output_layout);
 }
 
-/* Threads of all ranks. Collective. */
-static int count_threads_all(const gm_job *job, int *sum)
+/* Threads of this rank -> of all ranks. Collective. */
+static int count_threads_all(const gm_job *job, int *threads)
 {
-    uint64_t threads = (uint64_t)job->threads;
-    int status = gm_job_agree_all(job, gm_sum_counts_all(&threads, 1));
-    *sum = (int)threads;
+    uint64_t sum = (uint64_t)*threads;
+    int status = gm_job_agree_all(job, gm_sum_counts_all(&sum, 1));
+    *threads = (int)sum;
     return status;
 }
 
@@ -235,10 +235,10 @@ static void abandon(gm_result *result)
         gm_output_discard(result->record);
 }
 
-int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset *inputs, int input_count,
+int gm_result_begin_all(gm_job *job, int threads, gm_output_record *record, const gm_dataset *inputs, int input_count,
                         gm_result *result)
 {
-    int threads, named = 0, first = job->ranks->rank == 0;
+    int named = 0, first = job->ranks->rank == 0;
     *result = (gm_result){.record = record, .inputs = inputs, .input_count = input_count};
     gm_stop_abandon(0);
     maker *m = first ? calloc(1, sizeof *m) : NULL;

@@ -30,11 +30,11 @@ int gm_result_layout(const gm_job *job, gm_output_dataset *dataset);
  * Collective. */
 int gm_result_ask_for_names_all(const gm_job *job, int *named);
 
-/* Checks and creates the output on a thread of rank 0, while the ranks go on. record: described on rank 0, room for it
- * elsewhere; inputs: the files that the output may not replace. Both are lent until the result is finished. Once
- * it has succeeded, gm_result_open_all() is called in any case, with this rank's status. The status is agreed:
- * GM_EDEVICE. That of the thread comes from gm_result_open_all(). Collective. */
-int gm_result_begin_all(gm_job *job, gm_output_record *record, const gm_dataset *inputs, int input_count,
+/* Checks and creates the output on a thread of rank 0, while the ranks go on. threads: of this rank that write; record:
+ * described on rank 0, room for it elsewhere; inputs: the files that the output may not replace. Both are lent until
+ * the result is finished. Once it has succeeded, gm_result_open_all() is called in any case, with this rank's status.
+ * The status is agreed: GM_EDEVICE. That of the thread comes from gm_result_open_all(). Collective. */
+int gm_result_begin_all(gm_job *job, int threads, gm_output_record *record, const gm_dataset *inputs, int input_count,
                         gm_result *result);
 
 /* Waits for the file and opens it on all ranks. Returns the agreed status; on failure the output is gone. Collective.

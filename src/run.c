@@ -140,20 +140,6 @@ int gm_run_open_readers(gm_run *run)
     return status;
 }
 
-/* A thread takes longer to start and to end than a few MiB take to be read and written. */
-static int ring_threads(const gm_run *run)
-{
-    const double least = 4 << 20; /* bytes of a thread */
-    const gm_job *job = run->job;
-    gm_work passes[GM_WORK_PASSES];
-    double bytes = 0;
-    if (job->options->threads || run->shape.inputs == 0 || !gm_run_takes_any(run))
-        return job->threads;
-    for (int i = run->operation->work(run, job->ranks->rank, passes) - 1; i >= 0; i--)
-        bytes = fmax(bytes, passes[i].read + passes[i].write);
-    return (int)fmax(1, fmin(job->threads, ceil(bytes / least)));
-}
-
 int gm_run_open_ring(gm_run *run)
 {
     const gm_job *job = run->job;
@@ -164,7 +150,7 @@ int gm_run_open_ring(gm_run *run)
                              .buffer = run->ring.buffer,
                              .out_at = run->out_at,
                              .out = run->ring.out,
-                             .threads = ring_threads(run),
+                             .threads = run->threads,
                              .progress = gm_progress_add,
                              .progress_context = &run->progress};
     return gm_stream_open(&setup, &run->stream);

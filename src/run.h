@@ -43,6 +43,7 @@ typedef struct gm_run {
     gm_output_record *record; /* of the output: on rank 0 from describe on, on all ranks while it is open */
     gm_ring_budget budget;    /* that the plan was made for */
     gm_ring_plan ring;
+    int threads;                       /* that read and write: fewer than the job's where there is little to move */
     gm_range range;                    /* map: this rank's share */
     int64_t at;                        /* map: the first element of the next piece */
     int64_t piece, out_at;             /* map: elements of a piece at most; offset in a slot of the bytes to write */

@@ -74,6 +74,7 @@ GM_TESTS = \
 	tests/src/progress \
 	tests/src/rates/measure.np3 \
 	tests/src/plan/by_rates.np2 \
+	tests/src/plan/threads.np2 \
 	tests/src/rates/work \
 	tests/src/summary/rank \
 	tests/src/summary/times \
@@ -425,6 +426,8 @@ tests_src_normalize_field_SOURCES = tests/src/normalize/field.c
 tests_src_options_SOURCES = tests/src/options.c
 tests_src_plan_by_rates_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_plan_by_rates_np2_SOURCES = tests/src/plan/by_rates.c
+tests_src_plan_threads_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
+tests_src_plan_threads_np2_SOURCES = tests/src/plan/threads.c
 tests_src_matmul_cost_SOURCES = tests/src/matmul/cost.c tests/src/matmul/float32.h
 tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c tests/src/matmul/float32.h
 tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)

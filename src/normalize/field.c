@@ -62,7 +62,7 @@ static int average_all(gm_normalize *p, int index, double *wanted)
     gm_memory_set_optional(p->plan.field_spare[index]);
     if (!status) {
         memset(f.mean, 0, (size_t)pixels * sizeof *f.mean);
-        status = gm_reduce_open(p->job, &reduction, &p->plan.field[index], NULL, &reduce);
+        status = gm_reduce_open(p->job, p->threads, &reduction, &p->plan.field[index], NULL, &reduce);
     }
     status = gm_job_agree_all(p->job, status);
     if (!status)

@@ -119,6 +119,7 @@ int64_t gm_normalize_nodes(const gm_normalize_case *c, int as_row, int ranks);
 
 typedef struct gm_normalize {
     gm_job *job;
+    int threads; /* that read and write */
     const gm_normalize_case *c;
     gm_normalize_plan plan;
     gm_reader *reader;

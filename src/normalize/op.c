@@ -114,6 +114,7 @@ static int prepare(gm_run *run)
     if (status)
         return status;
     p->reader = run->reader[0];
+    p->threads = run->threads;
     p->host_scale = gm_pool_pinned(&run->pool, 2 * p->plan.entries, real);
     p->scale = unified ? p->host_scale : gm_pool_device(&run->pool, 2 * p->plan.entries, real);
     p->counts = gm_pool_device(&run->pool, 1, sizeof *p->counts);

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* The memory in which a chunked output is packed: by as many of the threads as the budget has room for, at least one.
@@ -159,6 +160,21 @@ static int survey_all(gm_run *run)
     return gm_job_agree_all(run->job, looks ? run->operation->survey(run) : GM_OK);
 }
 
+/* Of the ring and of the output. A thread takes longer to start and to end than a few MiB take to be read and written,
+ * and an output in parts has a file for each. */
+static int threads_of(const gm_run *run)
+{
+    const double least = 4 << 20; /* bytes of a thread */
+    const gm_job *job = run->job;
+    gm_work passes[GM_WORK_PASSES];
+    double bytes = 0;
+    if (job->options->threads || run->shape.inputs == 0 || !gm_run_takes_any(run))
+        return job->threads;
+    for (int i = run->operation->work(run, job->ranks->rank, passes) - 1; i >= 0; i--)
+        bytes = fmax(bytes, passes[i].read + passes[i].write);
+    return (int)fmax(1, fmin(job->threads, ceil(bytes / least)));
+}
+
 int gm_plan_all(gm_run *run)
 {
     gm_ring_budget need;
@@ -173,5 +189,6 @@ int gm_plan_all(gm_run *run)
         status = refuse_all(run, need);
     if (!status)
         gm_memory_set_optional(gm_ring_plan_spare(&run->ring));
+    run->threads = status ? 0 : threads_of(run);
     return status || !run->job->options->plan ? status : survey_all(run);
 }

@@ -14,7 +14,7 @@ void gm_plan_print(const gm_run *run, const gm_expectation *expectation)
     printf("ring            %lld slots of %s\n", (long long)run->ring.depth, gm_size_format(run->ring.slot, text));
     if (run->ring.buffer)
         printf("buffers         %d of %s for each of %d threads\n", GM_RING_BUFFERS,
-               gm_size_format(run->ring.buffer, text), run->budget.threads);
+               gm_size_format(run->ring.buffer, text), run->threads);
     printf("device_memory   %s a rank\n", gm_size_format(run->ring.device_bytes, text));
     printf("host_memory     %s a rank\n", gm_size_format(run->ring.host_bytes, text));
     for (int rank = 0; rank < job->ranks->size; rank++)

@@ -21,6 +21,7 @@ typedef struct gm_reduce_node {
 
 struct gm_reduce {
     gm_job *job;
+    int threads; /* that read */
     const gm_reduction *r;
     const gm_reduce_plan *plan;
     gm_dtype type;

@@ -174,7 +174,7 @@ static int work(const gm_run *run, int rank, gm_work *passes)
 static int prepare(gm_run *run)
 {
     own *o = run->own;
-    return gm_reduce_open(run->job, &o->reduction, &o->plan, &run->progress, &o->reduce);
+    return gm_reduce_open(run->job, run->threads, &o->reduction, &o->plan, &run->progress, &o->reduce);
 }
 
 static int run_all(gm_run *run)

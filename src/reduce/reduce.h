@@ -81,10 +81,10 @@ int64_t gm_reduce_bytes(const gm_reduction *reduction, const gm_reduce_plan *pla
 
 typedef struct gm_reduce gm_reduce;
 
-/* Opens the dataset and allocates the memory of the plan; reduction, plan and progress (may be NULL) are lent until it
- * is closed. Not collective. GM_EINPUT, GM_EDEVICE: *out is then NULL. */
-int gm_reduce_open(gm_job *job, const gm_reduction *reduction, const gm_reduce_plan *plan, gm_progress *progress,
-                   gm_reduce **out);
+/* Opens the dataset, for threads that read it, and allocates the memory of the plan; reduction, plan and progress (may
+ * be NULL) are lent until it is closed. Not collective. GM_EINPUT, GM_EDEVICE: *out is then NULL. */
+int gm_reduce_open(gm_job *job, int threads, const gm_reduction *reduction, const gm_reduce_plan *plan,
+                   gm_progress *progress, gm_reduce **out);
 void gm_reduce_close(gm_reduce *reduce); /* takes NULL */
 
 /* Runs it. Bytes and times go to job->report. Collective; all ranks return the same status. */

@@ -16,7 +16,7 @@ static int open_ring(gm_reduce *p)
                              .buffer = p->plan->ring.buffer,
                              .out_at = p->plan->out_at,
                              .out = p->plan->out,
-                             .threads = job->threads,
+                             .threads = p->threads,
                              .progress = p->progress ? gm_progress_add : NULL,
                              .progress_context = p->progress};
     return gm_stream_open(&setup, &p->stream);
@@ -53,7 +53,7 @@ static int allocate(gm_reduce *p)
     return p->pool.status;
 }
 
-int gm_reduce_open(gm_job *job, const gm_reduction *r, const gm_reduce_plan *plan, gm_progress *progress,
+int gm_reduce_open(gm_job *job, int threads, const gm_reduction *r, const gm_reduce_plan *plan, gm_progress *progress,
                    gm_reduce **out)
 {
     gm_reduce *p = *out = calloc(1, sizeof *p);
@@ -61,6 +61,7 @@ int gm_reduce_open(gm_job *job, const gm_reduction *r, const gm_reduce_plan *pla
         return gm_fail(GM_EDEVICE, "no memory for a reduction");
     gm_range share = gm_reduce_share(plan, job->ranks->size, job->ranks->rank);
     *p = (gm_reduce){.job = job,
+                     .threads = threads,
                      .pool = {.ops = job->ops, .device = job->device},
                      .r = r,
                      .plan = plan,

@@ -133,13 +133,14 @@ static void test_result(void)
     record->dataset[0].dims[0] = 10;
     gm_result result;
 
-    all_ok(status == GM_OK && gm_result_begin_all(&job, record, NULL, 0, &result) == GM_OK, "gm_result_begin_all");
+    all_ok(status == GM_OK && gm_result_begin_all(&job, job.threads, record, NULL, 0, &result) == GM_OK,
+           "gm_result_begin_all");
     int mine = ranks.rank == 2 ? gm_fail(GM_EDEVICE, "no memory on one rank") : GM_OK;
     all_ok(gm_result_open_all(&job, mine, &result) == GM_EDEVICE, "gm_result_open_all: one rank has failed");
     gm_error_clear();
     all_ok(access(file, F_OK) != 0, "no file is left");
 
-    status = gm_result_begin_all(&job, record, NULL, 0, &result);
+    status = gm_result_begin_all(&job, job.threads, record, NULL, 0, &result);
     if (!status)
         status = gm_result_open_all(&job, GM_OK, &result);
     all_ok(status == GM_OK, "gm_result_open_all");

@@ -73,7 +73,7 @@ static int is_right(const gm_map *map, int64_t most, gm_range piece, int64_t end
  * next one. */
 static int faults_of_rank(gm_job *job, const gm_operation *operation, const gm_map *map, int64_t *expected)
 {
-    gm_run run = {.job = job, .operation = operation, .shape.map = *map};
+    gm_run run = {.job = job, .operation = operation, .shape.map = *map, .threads = 1};
     gm_ring_budget budget = {.host = INT64_MAX / 4, .device = INT64_MAX / 4, .unified = 1, .threads = 1}, need;
     int faults = gm_map_plan(&run, &budget, &need) != GM_OK;
     int64_t at = run.range.begin, end = run.range.end;
