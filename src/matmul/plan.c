@@ -40,7 +40,7 @@ static int64_t usual_depth(const gm_ring_budget *budget)
 }
 
 /* Where I/O threads copy from buffers of their own, a piece is the work of one of them, and costs the ring's thread
- * some calls of the driver: pieces are larger where there are many for each thread. */
+ * some calls of the driver: pieces are larger where there are many for each slot. */
 static int64_t usual_piece(const gm_matmul_problem *p, const gm_ring_budget *budget, const gm_ring_request *request)
 {
     const int many = 8;
@@ -59,9 +59,15 @@ static int64_t slot_bytes(const gm_matmul_plan *plan, int64_t piece)
     return gm_round_up(gm_min(bytes, INT64_MAX - GM_SLOT_ALIGN), GM_SLOT_ALIGN);
 }
 
+/* Of a piece of C in a ring with buffers. */
+static int64_t buffered_result(const gm_matmul_plan *plan)
+{
+    return gm_min(plan->piece, staged_piece);
+}
+
 int64_t gm_matmul_plan_result(const gm_matmul_plan *plan)
 {
-    return plan->ring.buffer ? gm_min(plan->piece, staged_piece) : plan->piece;
+    return plan->ring.buffer ? buffered_result(plan) : plan->piece;
 }
 
 /* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small
@@ -176,7 +182,7 @@ static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
     int64_t nccl = staged && plan->reserves ? GM_EXCHANGE_DEVICE : 0;
     plan->band_rows = gm_matmul_plan_band(plan);
     return (gm_ring_cost){.slot = slot_bytes(plan, plan->piece),
-                          .out = slot_bytes(plan, gm_min(plan->piece, staged_piece)),
+                          .out = slot_bytes(plan, buffered_result(plan)),
                           .host = gm_matmul_plan_vectors(part->rows, part->cols) + staged + probe +
                                   2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part) + 2 * probe + nccl,

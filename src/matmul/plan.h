@@ -107,7 +107,7 @@ int64_t gm_matmul_tile_count(const gm_matmul_problem *problem, int threads, int6
 /* Leaves of a panel that the device computes side by side, with room for the sums of each; 0: one after the other. */
 int64_t gm_matmul_plan_parts(const gm_matmul_plan *plan, const gm_matmul_part *part);
 
-/* Bytes of a piece of C: where I/O threads have buffers, a slot has host memory for little more. */
+/* Bytes of a piece of C. Where I/O threads have buffers, a slot has host memory for these, or for the sums. */
 int64_t gm_matmul_plan_result(const gm_matmul_plan *plan);
 
 /* Bytes of the work space of the check, for panels of some k (gm_probe_call.work). */

@@ -279,7 +279,7 @@ static void test_sharing(void)
                 memcpy(p.grid, (int64_t[]){R, C, 1}, sizeof p.grid);
                 good &= make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.shares && plan.keep &&
                         chunks_cover(&plan);
-                good &= plan.ring.host_bytes >= 32 << 20 && plan.ring.host_bytes <= INT64_C(1) << 30;
+                good &= plan.ring.host_bytes >= GM_STAGED_PINNED && plan.ring.host_bytes <= INT64_C(1) << 30;
                 for (int rank = 0; rank < R * C; rank++) {
                     gm_matmul_part part;
                     gm_matmul_plan_part(&plan, rank, &part);
