@@ -141,11 +141,14 @@ static void set_caps(const gm_job *job, int64_t available)
 int gm_job_open_device_all(gm_job *job, int cpu_only)
 {
     int index;
+    int64_t most = -job->ranks->local_size;
     int status = choose_kind_all(job, cpu_only);
     if (!status)
         status = open_and_bind_all(job);
+    if (!status)
+        status = gm_job_agree_all(job, gm_min_all(&most));
     job->sharers = 1;
-    job->host_ranks = (job->ranks->size + job->ranks->hosts - 1) / job->ranks->hosts;
+    job->host_ranks = (int)-most;
     if (!status && job->info.uuid[0])
         status = gm_peers_all(job->ranks, job->info.uuid, &job->sharers, &index);
     if (status)
