@@ -4,10 +4,19 @@
 #ifndef GM_SRC_STREAM_SAMPLE_H
 #define GM_SRC_STREAM_SAMPLE_H
 
-/* Seconds of [0, end] that belong to the sample: all of a short run, and a part of each further period. */
-double gm_sample_seconds(double end);
+/* Seconds that belong to the sample, of something that goes on at times: at the start of a run, of which all belongs to
+ * it, and later. */
+typedef struct gm_sample {
+    double first, later;
+} gm_sample;
 
 /* Is a copy to be timed that begins at this time? Also one that may last until the sample goes on. */
 int gm_sample_has(double begin);
+
+/* Adds the seconds of [begin, end] that belong to the sample, if begin is before end. */
+void gm_sample_add(gm_sample *sample, double begin, double end);
+
+/* The seconds of the whole of [0, end] that are expected by the sample: at most `end`. */
+double gm_sample_estimate(const gm_sample *sample, double end);
 
 #endif

@@ -18,9 +18,10 @@ typedef struct busy_clock {
     double since, total;
 } busy_clock;
 
-/* The time of the sample that spans cover: seconds, and up to when, after the lanes' origin. */
+/* The time that spans cover, and up to when, in seconds after the lanes' origin. */
 typedef struct covered {
-    double seconds, until;
+    gm_sample sample;
+    double until;
 } covered;
 
 static const gm_phase phase_of[GM_LANE_WAYS] = {
@@ -56,10 +57,8 @@ static void busy(busy_clock *clock, int step)
 static void add_span(gm_stream_io *io, gm_lane_span span)
 {
     covered *c = &io->copying[span.way];
-    if (span.end > c->until) {
-        c->seconds += gm_sample_seconds(span.end) - gm_sample_seconds(fmax(span.begin, c->until));
-        c->until = span.end;
-    }
+    gm_sample_add(&c->sample, fmax(span.begin, c->until), span.end);
+    c->until = fmax(span.end, c->until);
 }
 
 static void fail(gm_stream_io *io, int status)
@@ -333,9 +332,8 @@ int gm_stream_io_add_times(gm_stream_io *io, gm_phase_times *times)
     }
     times->seconds[GM_PHASE_READ] += io->reading.total;
     times->seconds[GM_PHASE_WRITE] += io->writing.total;
-    double whole = gm_clock() - io->origin.time, sample = gm_sample_seconds(whole);
-    for (int way = 0; way < GM_LANE_WAYS && sample > 0; way++)
-        times->seconds[phase_of[way]] += io->copying[way].seconds * (whole / sample);
+    for (int way = 0; io->lanes && way < GM_LANE_WAYS; way++)
+        times->seconds[phase_of[way]] += gm_sample_estimate(&io->copying[way].sample, gm_clock() - io->origin.time);
     return status;
 }
 
