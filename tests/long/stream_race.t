@@ -28,7 +28,7 @@ skip() {
 build() {
     compiler=$1 program=$2
     shift 2
-    (cd "$top" && $compiler -std=gnu11 -O1 -g -fsanitize=thread -pthread -I. -o "$program" "$@") >"$folder/log" 2>&1
+    (cd "$top" && $compiler -std=gnu11 -O1 -g -fsanitize=thread -pthread -I. -o "$program" "$@" -lm) >"$folder/log" 2>&1
 }
 
 # The sanitizer cannot start if address randomization has more bits than it supports.
@@ -42,8 +42,8 @@ start() {
 
 sources=
 for file in tests/src/stream/stream_race tests/src/stream/checked_program tests/src/stream/late_device tests/tap \
-    src/stream/lane src/stream/share src/stream/slot src/stream/stream src/stream/stream_io src/stream/io_threads \
-    base/range base/size base/stop base/status base/text/escape; do
+    src/stream/io_threads src/stream/lane src/stream/sample src/stream/share src/stream/slot src/stream/stream \
+    src/stream/stream_io base/range base/size base/stop base/status base/text/escape; do
     sources="$sources $file.c"
 done
 
