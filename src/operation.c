@@ -234,6 +234,13 @@ static void keep_attributes(gm_run *run, gm_result *result)
         run->operation->move_axes(run, &result->axes);
 }
 
+/* Threads that allocate parts beside those that read. The processor as a device has none to spare. */
+static int allocators_of(const gm_run *run)
+{
+    enum { READERS_FOR_EACH = 4 };
+    return run->job->ops && !run->job->ops->unified ? run->threads / READERS_FOR_EACH : 0;
+}
+
 /* Into an output, which a thread creates while all ranks prepare. */
 static int write_all(gm_run *run, double *ended)
 {
@@ -248,6 +255,7 @@ static int write_all(gm_run *run, double *ended)
     if (status)
         return status;
     run->output = result.output;
+    gm_output_allocate_parts(run->output, job->ranks->rank, allocators_of(run));
     status = work_all(run);
     if (run->record->raw[0])
         release(run); /* the final form of a chunked output wants the memory */

@@ -15,6 +15,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "io/bytes.h"
+#include "io/write/ahead.h"
 #include "io/write/parts.h"
 #include "io/write/record.h"
 #include "io/write/space.h"
@@ -37,6 +38,7 @@ struct gm_output {
     char *map;       /* AT_FILE; NULL: not mapped */
     size_t map_bytes;
     gm_space_seen space; /* of AT_FILE */
+    gm_ahead *ahead;     /* of parts, until the first write; NULL: none */
 };
 
 static const char *path_of(const gm_output_record *record, int file, char *path)
@@ -131,6 +133,7 @@ int gm_output_close(gm_output *output, double *sync_seconds)
     int status = GM_OK;
     if (!output)
         return GM_OK;
+    gm_ahead_end(output->ahead);
     if (output->map && munmap(output->map, output->map_bytes))
         status = gm_fail(GM_EOUTPUT, "%s: unmapping failed: %s", output->record.file, strerror(errno));
     status = gm_bytes_close(output->direct.fd, output->record.file, status);
@@ -141,6 +144,14 @@ int gm_output_close(gm_output *output, double *sync_seconds)
     pthread_mutex_destroy(&output->space.checking);
     free(output);
     return status;
+}
+
+void gm_output_allocate_parts(gm_output *output, int rank, int threads)
+{
+    int descriptors[GM_OUTPUT_PARTS_MAX], files = 0;
+    for (int part = rank; part < output->record.parts; part += (int)gm_max(output->record.ranks, 1))
+        descriptors[files++] = output->target[AT_PARTS + part].bytes.fd;
+    output->ahead = gm_ahead_begin(descriptors, files, threads);
 }
 
 /* Writes whole pages, if they are aligned in memory as well, by O_DIRECT; the bytes at both ends by the page cache. */
@@ -209,6 +220,7 @@ static int write_rows(gm_output *output, int file, int64_t offset, const rows *r
 {
     int dense = r->step == (int64_t)r->bytes, status = GM_OK;
     atomic_store(&output->target[file].dirty, 1);
+    gm_ahead_stop(output->ahead);
     if (file == AT_FILE && output->record.space)
         status = gm_space_wait(&output->record, output->target[file].bytes.fd,
                                offset + (r->count - 1) * r->step + (int64_t)r->bytes, &output->space);

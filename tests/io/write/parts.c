@@ -1,15 +1,25 @@
 /* parts.c - outputs in several files: distributed, replaced, removed, refused. */
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file/new_file.h"
 #include "tests/io/write/each.h"
 
+enum { PART_PATH = GM_PATH_MAX + 32 };
+
+static const char *path_of(int part, char path[PART_PATH])
+{
+    snprintf(path, PART_PATH, "%s/part-%02d.h5", record.folder, part);
+    return path;
+}
+
 static void remove_part(int part)
 {
-    char path[GM_PATH_MAX];
-    snprintf(path, sizeof path, "%s/part-%02d.h5", record.folder, part);
-    unlink(path);
+    char path[PART_PATH];
+    unlink(path_of(part, path));
 }
 
 /* Parts with stripes of different numbers of rows; a dataset too small for all of them; datasets that cannot be in
@@ -121,6 +131,70 @@ static void check_parts_bad(void)
     fails(gm_output_create(&record), GM_EOUTPUT, "No such file", "a missing folder");
 }
 
+/* Parts whose memory is there. */
+static int allocated_parts(void)
+{
+    char path[PART_PATH];
+    struct stat st;
+    int count = 0;
+    for (int part = 0; part < record.parts; part++)
+        count += stat(path_of(part, path), &st) == 0 && (int64_t)st.st_blocks * 512 >= (int64_t)st.st_size;
+    return count;
+}
+
+/* Until so many parts have their memory, for 20 s at most. */
+static int await_parts(int parts)
+{
+    for (int i = 0; i < 20000 && allocated_parts() < parts; i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    return allocated_parts() == parts;
+}
+
+/* Two ranks allocate the memory of their parts ahead; one begins, and writes or closes at once. */
+static void check_parts_ahead(void)
+{
+    static const int64_t matrix[2] = {64, 1 << 16};
+    gm_output *output[2] = {NULL};
+    struct statfs fs;
+    if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC || fs.f_bavail * (uint64_t)fs.f_bsize < 64 << 20) {
+        tap_skip("no room in /dev/shm", "memory of parts that is allocated ahead");
+        return;
+    }
+    start("ahead.h5", 0);
+    snprintf(record.file, sizeof record.file, "/dev/shm/gpumem-test-%ld.h5", (long)getpid());
+    record.layout = GM_OUTPUT_PARTS;
+    record.threads = 2;
+    record.ranks = 2;
+    add("/C", GM_DTYPE_I32, 2, matrix);
+    if (!succeeds(gm_output_create(&record), "parts in memory"))
+        return;
+    for (int rank = 0; rank < 2; rank++)
+        gm_output_open(&record, &output[rank]);
+    gm_output_allocate_parts(output[1], 1, 0);
+    tap_ok(record.parts == 4 && allocated_parts() == 0, "no thread, no memory");
+    gm_output_allocate_parts(output[0], 0, 2);
+    tap_ok(await_parts(2), "rank 0 has allocated every other part");
+    gm_output_allocate_parts(output[1], 1, 3);
+    tap_ok(await_parts(4), "rank 1 has allocated the others");
+    for (int rank = 0; rank < 2; rank++)
+        succeeds(gm_output_close(output[rank], NULL), "closed");
+    for (int i = 0; i < 2; i++) {
+        const int32_t none[5][2] = {{-1}};
+        gm_output_open(&record, &output[0]);
+        gm_output_allocate_parts(output[0], 0, 2);
+        if (i == 1)
+            succeeds(gm_output_write(output[0], 0, 3, 1, 5, 2, none, sizeof none[0]), "written while it allocates");
+        succeeds(gm_output_close(output[0], NULL), "closed while it allocates");
+    }
+    succeeds(write_all(16, 1 << 16, 0), "written");
+    succeeds(gm_output_finish(&record, NULL, 0, NULL), "finished");
+    tap_ok(read_back(0) == 0, "memory that was allocated ahead: read back");
+    for (int part = 0; part < record.parts; part++)
+        remove_part(part);
+    rmdir(record.folder);
+    unlink(record.file);
+}
+
 int main(void)
 {
     int before;
@@ -129,6 +203,7 @@ int main(void)
     check_parts();
     check_parts_end();
     check_parts_bad();
+    check_parts_ahead();
     tap_ok(open_files() == before, "no file is left open");
     return tap_done();
 }
