@@ -9,7 +9,7 @@
 # of files and signals: no device in sight
 on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t)
 all_gpus=(tests/cli/sight.t) # which GPUs are in sight is what they test
-alone=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
+measuring=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
 longest=(tests/cli/{normalize,reduce,matmul,batch,normalize_same,transpose,parts,bad_input}.t)
 prepared=0 # seconds until the first unit of this part in this call
 # Starts of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its
@@ -33,21 +33,22 @@ under_way() {
 }
 
 # unit NAME COMMAND...: runs a unit, unless it has ended in an earlier call. After a call cut it off it waits for one
-# that has more time left for it, and has failed if it had nearly all that a call has: then it would never end.
+# that has more time left for it, and has failed if it had nearly all that either call has: then it would never end.
 unit() {
     local log=$logs/$part/$1 said=$logs/$part/.$1 start=$SECONDS left=$((until - SECONDS)) had=0 code
+    local call=$((limit - reserve - prepared)) before=0
     shift
     [ ! -e "$log" ] || return 0
-    [ ! -e "$said" ] || read -r _ had _ <"$said"
-    if ((had > 0 && had * 10 >= (limit - reserve - prepared) * 9)); then
-        printf '\nBail out! no end in %d s, which is all the time of a call of %d s\n' "$had" "$limit" >>"$said"
+    [ ! -e "$said" ] || read -r _ had _ before _ <"$said"
+    if ((had > 0 && had * 10 >= (before > call ? before : call) * 9)); then
+        printf '\nBail out! no end in %d s, which is all the time of a call\n' "$had" >>"$said"
         echo "exit 124 after $had s" >>"$said"
     elif ((left <= had)); then
         touch "$said"
         return
     else
         rm -f "$said" # what a call has ended may still write to it
-        { echo "# $left s are left of this call"; "$@"; } >"$said" 2>&1
+        { echo "# $left of $call s are left of this call"; "$@"; } >"$said" 2>&1
         code=$?
         ((SECONDS < until)) || return # did it end, or was it ended?
         echo "exit $code after $((SECONDS - start)) s" >>"$said"
@@ -87,15 +88,25 @@ run_device_tests() {
     run_tests "$@"
 }
 
+# Those that measure time, one after the other: no other part runs meanwhile.
+part_timed() {
+    local test timed=()
+    for test in "${tests[@]}"; do
+        ! is_in "$test" "${measuring[@]}" || timed+=("$test")
+    done
+    cd "$pack" || exit
+    run_tests 1 "${timed[@]}"
+}
+
 # The longest tests have jobs of their own, with more programs at the same time: otherwise the suite waits for one of
 # them. Tests that use no device have a quarter of the jobs: they do not wait for the start of CUDA, and nobody waits
 # for theirs.
 part_suite() {
-    local test first=() long=() others=() without=() few=$((jobs / 4))
+    local test long=() others=() without=() few=$((jobs / 4))
     local most_long=$(((jobs - few) / 3)) most=$((jobs > 1 ? (jobs - few) / 2 : 1))
     for test in "${longest[@]}" "${tests[@]}"; do
-        if is_in "$test" "${alone[@]}"; then
-            is_in "$test" "${first[@]}" || first+=("$test")
+        if is_in "$test" "${measuring[@]}"; then
+            continue
         elif ((few > 0)) && { is_in "$test" "${on_processor[@]}" || [[ $test =~ ^tests/(base|io|mpi)/ ]]; }; then
             without+=("$test")
         elif ((most_long > 0)) && is_in "$test" "${longest[@]}"; then
@@ -107,7 +118,6 @@ part_suite() {
     # OpenMP's threads of one program: small loops of threads that wait for a processor take ten times as long.
     export GPUMEM_TEST_THREADS=$((jobs < $(nproc) ? $(nproc) / jobs : 1))
     cd "$pack" || exit
-    run_tests 1 "${first[@]}"
     ((few == 0)) || run_tests "$few" "${without[@]}" & # shells of their own: each counts its own jobs
     ((most_long == 0)) || run_device_tests "$most_long" "${long[@]}" &
     run_device_tests "$most" "${others[@]}" &
