@@ -15,6 +15,7 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -236,6 +237,17 @@ static void test_fixed_cap(void)
     expect_failure("flip --device-memory 1M", "prepare", status, GM_EDEVICE, &error, "planted: no device memory");
 }
 
+/* Gives all threads of this process these processors: a run binds all of them, MPI's own too. */
+static void free_threads(const cpu_set_t *given)
+{
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *entry; threads && (entry = readdir(threads));)
+        if (entry->d_name[0] != '.')
+            sched_setaffinity(atoi(entry->d_name), sizeof *given, given);
+    if (threads)
+        closedir(threads);
+}
+
 /* Rank 0 alone has work. given: the processors of this rank before any run. */
 static void test_idle(const cpu_set_t *given)
 {
@@ -243,7 +255,7 @@ static void test_idle(const cpu_set_t *given)
     gm_error error;
     gm_binding *mine = &found.binding;
     found = (places){0};
-    sched_setaffinity(0, sizeof *given, given);
+    free_threads(given);
     int status = command_run_all(&ranks, plant,
                                  "matmul m.h5 --precision fp32 --grid 1x1x1 --no-sync --device cpu -o out.h5");
     gm_error_get(&error);
