@@ -3,7 +3,7 @@
 #include "base/statistics.h"
 
 #include "base/text/words.h"
-#include "base/wide.h"
+#include "base/types/wide.h"
 
 #include <float.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 #include "io/parallel_for.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "base/thread.h"
 
 typedef struct loop {
     int (*work)(void *context, int thread, int64_t index);
@@ -38,19 +38,15 @@ int gm_parallel_for(int threads, int64_t count, int (*work)(void *context, int t
 {
     loop l = {.work = work, .context = context, .count = count};
     worker *workers, self = {.loop = &l};
-    sigset_t all, before;
     int started = 0;
     if (threads > count)
         threads = count > 1 ? (int)count : 1;
     workers = threads > 1 ? malloc((size_t)(threads - 1) * sizeof *workers) : NULL;
-    sigfillset(&all); /* signals are for the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; workers && started < threads - 1; started++) {
         workers[started] = (worker){.loop = &l, .thread = started + 1};
-        if (pthread_create(&workers[started].id, NULL, run, &workers[started]))
+        if (gm_thread_start(&workers[started].id, run, &workers[started]))
             break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     run(&self);
     for (int i = 0; i < started; i++)
         pthread_join(workers[i].id, NULL);

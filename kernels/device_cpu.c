@@ -1,7 +1,6 @@
 /* The processor as a device: device memory is host memory, and a queue does its work at once. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "base/text/escape.h"
+#include "base/thread.h"
 #include "kernels/blas/blas.h"
 #include "kernels/device_cpu.h"
 #include "kernels/matmul/calls.h"
@@ -49,19 +49,15 @@ static int try_threads(int threads)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_t *thread = calloc((size_t)threads, sizeof *thread);
-    sigset_t all, before;
     int started = 0, error = thread == NULL ? ENOMEM : 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the main thread */
     pthread_mutex_lock(&gate);
     while (started < threads && !error) {
-        error = pthread_create(&thread[started], NULL, pass, &gate);
+        error = gm_thread_start(&thread[started], pass, &gate);
         started += !error;
     }
     pthread_mutex_unlock(&gate);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(thread);
     return error ? gm_fail(GM_EDEVICE, "cannot start %d more threads: %s", threads, strerror(error)) : GM_OK;
 }

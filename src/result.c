@@ -9,13 +9,12 @@
 #include "base/stop.h"
 #include "base/text/escape.h"
 #include "base/text/words.h"
+#include "base/thread.h"
 #include "io/describe/describe.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -188,12 +187,8 @@ static void *make(void *argument)
 
 static int start_maker(maker *m, gm_result *result)
 {
-    sigset_t all, before;
     sem_init(&m->created, 0, 0);
-    sigfillset(&all); /* signals are for the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&m->thread, NULL, make, m);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = gm_thread_start(&m->thread, make, m);
     if (error)
         return gm_fail(GM_EDEVICE, "cannot create a thread for the output: %s", strerror(error));
     result->maker = m;

@@ -124,7 +124,7 @@ GM_TESTS_HEAVY = \
 	tests/src/slow/plans_of_ranks.np3 \
 	tests/src/reduce/staged \
 	tests/base/statistics \
-	tests/base/wide
+	tests/base/types/wide
 
 GM_TESTS_SCRIPT = \
 	tests/cli/reduce.t \
@@ -452,7 +452,7 @@ tests_base_stop_SOURCES = tests/base/stop.c
 tests_base_text_escape_SOURCES = tests/base/text/escape.c
 tests_base_text_nearest_SOURCES = tests/base/text/nearest.c
 tests_base_text_words_SOURCES = tests/base/text/words.c
-tests_base_wide_SOURCES = tests/base/wide.c
+tests_base_types_wide_SOURCES = tests/base/types/wide.c
 tests_src_reduce_staged_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_reduce_staged_SOURCES = tests/src/reduce/staged.c
 tests_base_statistics_SOURCES = tests/base/statistics.c

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -86,8 +87,7 @@ static void name_descriptor(int fd, char *path)
 /* File systems on which a file without a name can be given one later. */
 static int takes_nameless(int fd)
 {
-    static const long types[] = {0x01021994 /* tmpfs */, 0xEF53 /* ext4 */, 0x58465342 /* XFS */,
-                                 0x9123683E /* btrfs */, 0xF2F52010 /* F2FS */};
+    static const long types[] = {TMPFS_MAGIC, EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
     struct statfs fs;
     for (size_t i = 0; i < sizeof types / sizeof types[0] && fstatfs(fd, &fs) == 0; i++)
         if ((unsigned long)fs.f_type == (unsigned long)types[i])

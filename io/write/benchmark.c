@@ -3,6 +3,7 @@
 #include "io/write/benchmark.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static int is_possible(const char *file, gm_write_strategy strategy)
     static const struct {
         long type;
         int mapped, direct;
-    } local[] = {{0x01021994 /* tmpfs */, 1, 0}, {0xEF53 /* ext4 */, 1, 1}, {0x58465342 /* XFS */, 1, 1}};
+    } local[] = {{TMPFS_MAGIC, 1, 0}, {EXT4_SUPER_MAGIC, 1, 1}, {XFS_SUPER_MAGIC, 1, 1}};
     char folder[GM_PATH_MAX];
     struct statfs fs;
 

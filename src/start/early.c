@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/stop.h"
+#include "base/thread.h"
 #include "src/start/environment.h"
 
-#include <signal.h>
 #include <time.h>
 
 static const long tick_ns = 20000000; /* between looks at signals and other ranks */
@@ -25,7 +25,6 @@ static void *run(void *argument)
 
 void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
 {
-    sigset_t all, before;
     *early = (gm_early){.ops = ops, .local_rank = local_rank};
     if (!ops || !ops->start)
         return;
@@ -34,11 +33,8 @@ void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
     gm_environment_settle();
     pthread_mutex_init(&early->lock, NULL);
     gm_clock_condition(&early->changed);
-    sigfillset(&all); /* signals are for the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&early->thread, NULL, run, early) == 0)
+    if (gm_thread_start(&early->thread, run, early) == 0)
         early->state = GM_EARLY_RUNS;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Waits for the end of the start, one tick at most. Returns whether it has come. */

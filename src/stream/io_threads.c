@@ -1,10 +1,10 @@
 #include "src/stream/io_threads.h"
 
 #include "base/status.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,17 +67,11 @@ int gm_io_threads_open(int threads, gm_io_threads_work *work, void *context, int
         return gm_fail(GM_EDEVICE, "out of host memory: cannot allocate the pool of I/O threads");
     }
     int error = 0;
-
-    /* The main thread handles all signals. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; !error && pool->thread_count < threads; pool->thread_count += !error) {
         struct thread *thread = &pool->threads[pool->thread_count];
         thread->pool = pool;
-        error = pthread_create(&thread->id, NULL, run, thread);
+        error = gm_thread_start(&thread->id, run, thread);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (pool->thread_count == 0) {
         gm_io_threads_close(pool);
         return gm_fail(GM_EDEVICE, "cannot create an I/O thread: %s", strerror(error));

@@ -43,7 +43,7 @@ start() {
 sources=
 for file in tests/src/stream/stream_race tests/src/stream/checked_program tests/src/stream/late_device tests/tap \
     src/stream/io_threads src/stream/lane src/stream/sample src/stream/share src/stream/slot src/stream/stream \
-    src/stream/stream_io base/range base/size base/stop base/status base/text/escape; do
+    src/stream/stream_io base/range base/size base/stop base/status base/text/escape base/thread; do
     sources="$sources $file.c"
 done
 

@@ -1,6 +1,6 @@
 /* Wide integers: products and differences against 128 bits, ratios and roots at and beside the middle of two float64.
  */
-#include "base/wide.h"
+#include "base/types/wide.h"
 
 #include <math.h>
 

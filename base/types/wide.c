@@ -1,5 +1,5 @@
 /* Ratios are rounded by way of long double where its own rounding cannot change the result, else bit by bit. */
-#include "base/wide.h"
+#include "base/types/wide.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* wide.h - unsigned integers of more than 128 bits, and their ratios rounded once to float64. */
-#ifndef GM_BASE_WIDE_H
-#define GM_BASE_WIDE_H
+#ifndef GM_BASE_TYPES_WIDE_H
+#define GM_BASE_TYPES_WIDE_H
 
 #include <stdint.h>
 
