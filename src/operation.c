@@ -234,11 +234,19 @@ static void keep_attributes(gm_run *run, gm_result *result)
         run->operation->move_axes(run, &result->axes);
 }
 
-/* Threads that allocate parts beside those that read. The processor as a device has none to spare. */
-static int allocators_of(const gm_run *run)
+/* The ranks that write allocate the parts, on threads beside those that read: the processor as a device has none to
+ * spare. Collective. */
+static int allocate_parts_all(const gm_run *run)
 {
     enum { READERS_FOR_EACH = 4 };
-    return run->job->ops && !run->job->ops->unified ? run->threads / READERS_FOR_EACH : 0;
+    const gm_job *job = run->job;
+    int writes = run->bytes_written > 0, count, index;
+    if (!run->record->parts || !job->ops || job->ops->unified)
+        return GM_OK;
+    int status = gm_peers_all(job->ranks, writes ? "writes" : "writes nothing", &count, &index);
+    if (!status && writes)
+        gm_output_allocate_parts(run->output, index, count, run->threads / READERS_FOR_EACH);
+    return status;
 }
 
 /* Into an output, which a thread creates while all ranks prepare. */
@@ -255,8 +263,9 @@ static int write_all(gm_run *run, double *ended)
     if (status)
         return status;
     run->output = result.output;
-    gm_output_allocate_parts(run->output, job->ranks->rank, allocators_of(run));
-    status = work_all(run);
+    status = allocate_parts_all(run);
+    if (!status)
+        status = work_all(run);
     if (run->record->raw[0])
         release(run); /* the final form of a chunked output wants the memory */
     if (run->operation->keeps_attributes)

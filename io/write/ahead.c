@@ -3,14 +3,14 @@
 
 #include <linux/magic.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
+#include <sys/statfs.h>
 
 #include "base/size.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "io/parallel_for.h"
 #include "io/write/space.h"
 
@@ -25,7 +25,7 @@ struct gm_ahead {
     } file[]; /* [files] */
 };
 
-/* A writer of the file waits for a slice at most. */
+/* A writer waits no longer for its file than a slice takes, or a few of them. */
 static const int64_t slice = 1 << 20;
 
 /* The files take turns, as a file is allocated by one thread at a time. */
@@ -53,16 +53,6 @@ static int is_on_tmpfs(int fd)
     return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-static int start(gm_ahead *a)
-{
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&a->thread, NULL, run, a);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 gm_ahead *gm_ahead_begin(const int *descriptors, int files, int threads)
 {
     gm_ahead *a = files > 0 && threads > 0 && is_on_tmpfs(descriptors[0])
@@ -71,7 +61,7 @@ gm_ahead *gm_ahead_begin(const int *descriptors, int files, int threads)
     int64_t most = 0;
     if (!a)
         return NULL;
-    a->threads = threads;
+    a->threads = (int)gm_min(threads, files);
     a->files = files;
     for (int i = 0; i < files; i++) {
         struct stat st;
@@ -80,7 +70,7 @@ gm_ahead *gm_ahead_begin(const int *descriptors, int files, int threads)
         most = gm_max(most, a->file[i].bytes);
     }
     a->slices = gm_ceil_div(most, slice) * files;
-    if (start(a) == 0)
+    if (gm_thread_start(&a->thread, run, a) == 0)
         return a;
     free(a);
     return NULL;

@@ -1,7 +1,7 @@
 /* ahead.h - allocates the memory of files on tmpfs before they are written. Internal to io/.
  *
- * A page that is there takes a third of the time to write of one that is not, and pages are allocated at the same rate
- * while the memory bus is busy. */
+ * A page that is there takes less time to write than one that is not, and pages are allocated while the memory bus is
+ * busy with other things. */
 #ifndef GM_IO_WRITE_AHEAD_H
 #define GM_IO_WRITE_AHEAD_H
 

@@ -115,10 +115,11 @@ int gm_output_open(const gm_output_record *record, gm_output **output);
  * bytes are flushed to the disk first, which adds to *sync_seconds (may be NULL). */
 int gm_output_close(gm_output *output, double *sync_seconds);
 
-/* Begins to allocate the memory of parts on tmpfs, on `threads` threads of its own (0: none), until this process first
- * writes to the output, or closes it: while the run reads or computes. Each rank (0 to record->ranks - 1) takes a share
- * of the parts. It saves time only, and does nothing for other outputs. After gm_output_open(), once. */
-void gm_output_allocate_parts(gm_output *output, int rank, int threads);
+/* Begins to allocate the memory of parts on tmpfs, on `threads` threads of its own, until this process first writes to
+ * the output, or closes it: while the run reads or computes. Each rank that will write takes a share of the parts,
+ * number `index` of `of`. It saves time only, and does nothing for other outputs, nor with 0 threads. After
+ * gm_output_open(), at most once with threads. */
+void gm_output_allocate_parts(gm_output *output, int index, int of, int threads);
 
 /* Writes elements [row, row + rows) x [col, col + cols) of dataset index (a matrix: first dimension x the rest), rows
  * pitch bytes apart in src. Checked, thread-safe. */

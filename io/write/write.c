@@ -146,10 +146,10 @@ int gm_output_close(gm_output *output, double *sync_seconds)
     return status;
 }
 
-void gm_output_allocate_parts(gm_output *output, int rank, int threads)
+void gm_output_allocate_parts(gm_output *output, int index, int of, int threads)
 {
     int descriptors[GM_OUTPUT_PARTS_MAX], files = 0;
-    for (int part = rank; part < output->record.parts; part += (int)gm_max(output->record.ranks, 1))
+    for (int part = index; part < output->record.parts; part += of)
         descriptors[files++] = output->target[AT_PARTS + part].bytes.fd;
     output->ahead = gm_ahead_begin(descriptors, files, threads);
 }
