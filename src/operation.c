@@ -238,14 +238,13 @@ static void keep_attributes(gm_run *run, gm_result *result)
  * spare. Collective. */
 static int allocate_parts_all(const gm_run *run)
 {
-    enum { READERS_FOR_EACH = 4 };
     const gm_job *job = run->job;
     int writes = run->bytes_written > 0, count, index;
     if (!run->record->parts || !job->ops || job->ops->unified)
         return GM_OK;
     int status = gm_peers_all(job->ranks, writes ? "writes" : "writes nothing", &count, &index);
     if (!status && writes)
-        gm_output_allocate_parts(run->output, index, count, run->threads / READERS_FOR_EACH);
+        gm_output_allocate_parts(run->output, index, count, run->threads / GM_ALLOCATOR_READERS);
     return status;
 }
 

@@ -178,4 +178,6 @@ void gm_model_set_rates(const gm_model *m, gm_rates *rates)
     limit(&rates->read_host, m->node_storage);
     limit(&rates->write_rank, m->node_storage);
     limit(&rates->write_host, m->node_storage);
+    if (m->storage || m->node_storage) /* it is no memory */
+        rates->ahead_rank = 0;
 }

@@ -9,6 +9,7 @@
 typedef struct defaults {
     double read_rank, read_host;
     double write_single, write_parts_rank, write_parts_host;
+    double ahead_thread; /* memory of parts that a thread allocates while others read */
     double to_device, from_device;
     double exchange_near, exchange_far;
     double flop[GM_PRECISIONS]; /* own: part of the device's limit; unified: flop/s of a thread */
@@ -25,6 +26,7 @@ static const defaults of_own = {
     .write_single = 6.7e9,
     .write_parts_rank = 30e9,
     .write_parts_host = 37e9,
+    .ahead_thread = 4e9,
     .to_device = 55e9,
     .from_device = 55e9,
     .exchange_near = 2.5e9,
@@ -95,6 +97,8 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .read_host = d->read_host,
                         .write_rank = s->parts ? d->write_parts_rank : d->write_single,
                         .write_host = s->parts ? d->write_parts_host : d->write_single,
+                        .ahead_rank = s->parts ? d->ahead_thread * (s->threads / GM_ALLOCATOR_READERS) : 0,
+                        .ahead_host = d->write_parts_host,
                         .reads_rank = calls,
                         .writes_rank = s->parts ? calls : in_turn,
                         .writes_host = s->parts ? INFINITY : in_turn,

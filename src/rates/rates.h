@@ -19,6 +19,7 @@ typedef struct gm_rates {
     int modelled;                           /* of a machine that is only described */
     double read_rank, read_host;            /* of one rank alone; the most of a host's ranks together, see work.c */
     double write_rank, write_host;          /* of one rank alone; of all ranks of a host together */
+    double ahead_rank, ahead_host;          /* memory of parts that is allocated before the first write; 0: none */
     double reads_rank;                      /* calls per second of one rank, each of which reads a run */
     double writes_rank, writes_host;        /* the same of writing; of all ranks of a host together */
     double storage;                         /* read and written by all hosts together; INFINITY: each has its own */
@@ -31,6 +32,8 @@ typedef struct gm_rates {
     double open_s, rank_s; /* seconds of a run beside its passes, on these ranks; more for each of a host that works */
     double exchange_s;     /* seconds until the first exchange, beside its bytes */
 } gm_rates;
+
+enum { GM_ALLOCATOR_READERS = 4 }; /* I/O threads for each one that allocates memory of parts */
 
 /* The surroundings that the defaults depend on. */
 typedef struct gm_rates_setting {

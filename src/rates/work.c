@@ -57,11 +57,17 @@ static call_times times_of_calls(const gm_work *w, const gm_rates *r, int on_hos
                         .write = w->writes > 0 ? w->writes / part_of(r->writes_rank, r->writes_host, on_host) : 0};
 }
 
+/* Of the bytes that a rank writes. Where the memory is there it takes as long as to read them: one copy. */
+static double write_seconds(const gm_work *w, double read_rate, double write_rate)
+{
+    return (w->write - w->ahead) / write_rate + w->ahead / fmax(read_rate, write_rate);
+}
+
 /* Reading and writing: seconds of both by the rank and its host, one after the other, as the same I/O threads do both,
  * or those of the storage of all hosts, which all ranks at work share evenly. */
-static double storage_seconds(const gm_work *w, double read_rate, double write_rate, double each, call_times calls)
+static double storage_seconds(const gm_work *w, double read_rate, double write, double each, call_times calls)
 {
-    return fmax(w->read / read_rate + w->write / write_rate + calls.read + calls.write, (w->read + w->write) / each);
+    return fmax(w->read / read_rate + write + calls.read + calls.write, (w->read + w->write) / each);
 }
 
 /* Seconds of the stages of a pass, but exchanges. */
@@ -107,13 +113,14 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_contention conten
     double write_rate = part_of(r->write_rank, r->write_host, contention.on_host);
     double in_rate = r->to_device / contention.on_device, out_rate = r->from_device / contention.on_device;
     double each = r->storage / fmax(contention.working, 1); /* of the storage of all hosts */
+    double write = write_seconds(w, read_rate, write_rate);
     call_times calls = times_of_calls(w, r, contention.on_host);
-    stage_times t = {.storage = storage_seconds(w, read_rate, write_rate, each, calls),
+    stage_times t = {.storage = storage_seconds(w, read_rate, write, each, calls),
                      .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each) + calls.read,
                                [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
                                [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * contention.on_device,
                                [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
-                               [GM_PHASE_WRITE] = w->write / fmin(write_rate, each) + calls.write,
+                               [GM_PHASE_WRITE] = fmax(write, w->write / each) + calls.write,
                                [GM_PHASE_VERIFY] = w->verify / r->verify * contention.on_device},
                      .ring = w->pieces * r->piece_s};
     t.compute = t.phase[GM_PHASE_COMPUTE] + t.phase[GM_PHASE_VERIFY];
@@ -162,12 +169,15 @@ void gm_work_expect(const gm_rates *rates, gm_work_of *of, const void *context, 
     for (int rank = 0; rank < rates->ranks; rank++)
         e->working += gm_work_is_there(of, context, rank);
     gm_contention contention = gm_rates_contention(rates, e->working);
+    double ahead = part_of(rates->ahead_rank, rates->ahead_host, contention.on_host);
     for (int rank = 0; rank < rates->ranks; rank++) {
         gm_work sum = {0};
         gm_work_times times = {0};
-        int count = of(context, rank, passes);
+        int count = of(context, rank, passes), writes = 0;
         double seconds = 0;
         for (int i = 0; i < count; i++) {
+            passes[i].ahead = writes ? 0 : fmin(passes[i].write, seconds * ahead);
+            writes |= passes[i].times > 0 && passes[i].write > 0;
             seconds += passes[i].times * gm_work_seconds(&passes[i], rates, contention, &times);
             add(&sum, &passes[i]);
             add(&e->all, &passes[i]);

@@ -15,6 +15,7 @@
 /* One pass of one rank; bytes, unless a comment says otherwise. Doubles, as they are divided by rates. */
 typedef struct gm_work {
     double read, to_device, from_device, write;
+    double ahead;                /* of write, whose memory is there when the pass begins: gm_work_expect() knows it */
     double reads, writes;        /* calls that read or write a run each; 0: of runs too long for calls to matter */
     double memory;               /* of the device, read and written by kernels */
     double flop_s;               /* seconds of products on a device that is not shared */

@@ -138,6 +138,8 @@ static void test_rates(void)
     tap_ok(r.read_host == 10.0 * (double)giga && r.read_rank == r.read_host && r.write_host == r.read_host &&
                r.write_rank == r.read_host && isinf(r.storage),
            "storage of a node");
+    tap_ok(plain.ahead_rank > 0 && r.ahead_rank == 0 && rates_of("storage=100G").ahead_rank == 0,
+           "of which no memory is allocated ahead");
     r = rates_of("node_storage=1T");
     tap_ok(r.read_host == plain.read_host, "which gives no more than its host takes");
     tap_ok(rates_of("gpu=h100").memory < one.memory && rates_of("gpu=a100").flop[GM_PRECISION_FP32] < 20e12 &&

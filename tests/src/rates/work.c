@@ -150,6 +150,36 @@ static int work_of(const void *context, int rank, gm_work *passes)
     return 3;
 }
 
+/* A pass that reads, as often as the context says; then two that write. */
+static int writes_later(const void *context, int rank, gm_work *passes)
+{
+    (void)rank;
+    passes[0] = (gm_work){.read = 50e9, .times = *(const int *)context};
+    passes[1] = passes[2] = (gm_work){.write = 40e9, .times = 1};
+    return 3;
+}
+
+/* Memory of parts is allocated until the first write. */
+static void test_ahead(void)
+{
+    gm_rates_setting setting = {
+        .device = &device, .threads = 15, .ranks = 1, .hosts = 1, .sharers = 1, .parts = 1, .writes = 1};
+    gm_rates rates, without;
+    gm_expectation e;
+    gm_rates_default(&setting, &rates);
+    setting.parts = 0;
+    gm_rates_default(&setting, &without);
+    tap_ok(rates.ahead_rank > 0 && without.ahead_rank == 0 && rates_of(1, 1, 1, 1).ahead_rank == 0,
+           "parts are allocated ahead, one file is not, nor where the processor computes");
+    double copy = 1 / fmax(rates.read_rank, rates.write_rank), write = 40e9 / rates.write_rank;
+    for (int times = 0; times < 6; times++) {
+        double there = fmin(40e9, times * 50e9 / rates.read_rank * rates.ahead_rank);
+        gm_work_expect(&rates, writes_later, &times, &e);
+        tap_ok(about(e.times.phases.seconds[GM_PHASE_WRITE], 2 * write - there * (1 / rates.write_rank - copy)),
+               "%.1f of 40 GB are there before they are written, and none of those written later", there / 1e9);
+    }
+}
+
 static int no_work(const void *context, int rank, gm_work *passes)
 {
     (void)context;
@@ -178,6 +208,7 @@ static void test_expectation(void)
 int main(void)
 {
     test_rates();
+    test_ahead();
     test_contention();
     test_seconds();
     test_calls();
