@@ -19,7 +19,7 @@ typedef struct gm_rates {
     int modelled;                           /* of a machine that is only described */
     double read_rank, read_host;            /* of one rank alone; the most of a host's ranks together, see work.c */
     double write_rank, write_host;          /* of one rank alone; of all ranks of a host together */
-    double ahead_rank, ahead_host;          /* memory of parts that is allocated before the first write; 0: none */
+    double ahead_rank, ahead_host;          /* the same of allocating memory of parts before the first write */
     double reads_rank;                      /* calls per second of one rank, each of which reads a run */
     double writes_rank, writes_host;        /* the same of writing; of all ranks of a host together */
     double storage;                         /* read and written by all hosts together; INFINITY: each has its own */

@@ -57,7 +57,8 @@ static call_times times_of_calls(const gm_work *w, const gm_rates *r, int on_hos
                         .write = w->writes > 0 ? w->writes / part_of(r->writes_rank, r->writes_host, on_host) : 0};
 }
 
-/* Of the bytes that a rank writes. Where the memory is there it takes as long as to read them: one copy. */
+/* Of the bytes that a rank writes. Where their memory is there, they take no longer than bytes that are read: one copy.
+ */
 static double write_seconds(const gm_work *w, double read_rate, double write_rate)
 {
     return (w->write - w->ahead) / write_rate + w->ahead / fmax(read_rate, write_rate);

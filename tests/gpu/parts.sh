@@ -36,7 +36,7 @@ under_way() {
 # that has more time left for it, and has failed if it had nearly all that either call has: then it would never end.
 unit() {
     local log=$logs/$part/$1 said=$logs/$part/.$1 start=$SECONDS left=$((until - SECONDS)) had=0 code
-    local call=$((limit - reserve - prepared)) before=0
+    local call=$((limit - reserve - prepared)) before=0 # seconds of this call, and of the one that cut it off
     shift
     [ ! -e "$log" ] || return 0
     [ ! -e "$said" ] || read -r _ had _ before _ <"$said"
