@@ -94,6 +94,10 @@ typedef struct gm_device_ops {
     int (*host_alloc_pageable)(gm_device *device, size_t bytes, void **out);
     void (*host_pin)(gm_device *device, void *memory);
     void (*host_free)(gm_device *device, void *memory);
+    /* Pins memory that other processes address too, and unpins it, of any thread; not charged. Memory that cannot be
+     * pinned stays pageable, likewise. */
+    void (*host_register)(gm_device *device, void *memory, size_t bytes);
+    void (*host_unregister)(gm_device *device, void *memory);
 
     int (*queue_open)(gm_device *device, gm_queue **queue);
     void (*queue_close)(gm_queue *queue);

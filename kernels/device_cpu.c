@@ -166,6 +166,13 @@ static void cpu_host_free(gm_device *device, void *memory)
     gm_host_free(memory);
 }
 
+static void cpu_host_register(gm_device *device, void *memory, size_t bytes)
+{
+    (void)device;
+    (void)memory;
+    (void)bytes;
+}
+
 static int cpu_queue_open(gm_device *device, gm_queue **queue)
 {
     *queue = malloc(sizeof **queue);
@@ -314,6 +321,8 @@ const gm_device_ops gm_device_cpu = {
     .host_alloc_pageable = cpu_host_alloc,
     .host_pin = cpu_host_pin,
     .host_free = cpu_host_free,
+    .host_register = cpu_host_register,
+    .host_unregister = cpu_host_pin,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
     .queue_sync = cpu_queue_sync,

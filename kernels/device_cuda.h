@@ -43,6 +43,8 @@ void gm_cuda_free(gm_device *device, void *memory);
 int gm_cuda_host_alloc_pageable(gm_device *device, size_t bytes, void **out);
 int gm_cuda_host_alloc(gm_device *device, size_t bytes, void **out);
 void gm_cuda_host_free(gm_device *device, void *memory);
+void gm_cuda_host_register(gm_device *device, void *memory, size_t bytes);
+void gm_cuda_host_unregister(gm_device *device, void *memory);
 
 /* device_cuda_queue.c */
 int gm_cuda_queue_open(gm_device *device, gm_queue **out);

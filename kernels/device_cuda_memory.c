@@ -76,3 +76,17 @@ void gm_cuda_host_free(gm_device *device, void *memory)
             cudaFreeHost(memory);
     }
 }
+
+void gm_cuda_host_register(gm_device *device, void *memory, size_t bytes)
+{
+    cudaSetDevice(device->index); /* the current device is per thread */
+    if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable) != cudaSuccess)
+        cudaGetLastError();
+}
+
+void gm_cuda_host_unregister(gm_device *device, void *memory)
+{
+    cudaSetDevice(device->index);
+    if (cudaHostUnregister(memory) != cudaSuccess)
+        cudaGetLastError(); /* it was not registered, or of earlier work */
+}

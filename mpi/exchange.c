@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { TAG_STATUS = 2, TAG_DATA = 3, TAG_PIECE = 4 };
+enum { TAG_STATUS = 2, TAG_DATA = 3, TAG_PIECE = 4 /* and those of other channels */ };
 
 /* Counts are ints in MPI: long messages are sent in parts. */
 static const size_t part_bytes = (size_t)256 << 20;
@@ -73,15 +73,18 @@ int gm_receive(int from, void *data, size_t bytes)
 /* One request; a gm_requests * is an array of them. */
 struct gm_requests {
     MPI_Request mpi;
+    int tag;
     int is_receive, is_discarded;
     int is_unmatched; /* of a piece that is discarded: it has not come */
     int from;
     void *sink; /* of such a piece */
 };
 
-int gm_requests_open(int count, gm_requests **requests)
+int gm_requests_open(int count, gm_channel channel, gm_requests **requests)
 {
     *requests = calloc((size_t)count, sizeof **requests);
+    for (int i = 0; *requests && i < count; i++)
+        (*requests)[i].tag = TAG_PIECE + (int)channel;
     return *requests ? GM_OK : gm_fail(GM_EDEVICE, "no memory for %d messages between ranks", count);
 }
 
@@ -123,9 +126,9 @@ int gm_send_start(gm_requests *requests, int at, int to, const void *data, size_
     gm_requests *r = &requests[at];
     layout l = {MPI_BYTE, 0};
     int status = data ? make_layout(pitch, width, rows, &l) : GM_OK;
-    *r = (gm_requests){.mpi = MPI_REQUEST_NULL};
+    *r = (gm_requests){.mpi = MPI_REQUEST_NULL, .tag = r->tag};
     if (!status)
-        status = gm_mpi_must(MPI_Isend(data, l.count, l.type, to, TAG_PIECE, MPI_COMM_WORLD, &r->mpi), "MPI_Isend");
+        status = gm_mpi_must(MPI_Isend(data, l.count, l.type, to, r->tag, MPI_COMM_WORLD, &r->mpi), "MPI_Isend");
     free_layout(&l);
     return status;
 }
@@ -134,13 +137,17 @@ int gm_receive_start(gm_requests *requests, int at, int from, void *data, size_t
 {
     gm_requests *r = &requests[at];
     layout l;
-    *r = (gm_requests){
-        .mpi = MPI_REQUEST_NULL, .is_receive = 1, .is_discarded = !data, .is_unmatched = !data, .from = from};
+    *r = (gm_requests){.mpi = MPI_REQUEST_NULL,
+                       .tag = r->tag,
+                       .is_receive = 1,
+                       .is_discarded = !data,
+                       .is_unmatched = !data,
+                       .from = from};
     if (!data)
         return GM_OK;
     int status = make_layout(pitch, width, rows, &l);
     if (!status)
-        status = gm_mpi_must(MPI_Irecv(data, l.count, l.type, from, TAG_PIECE, MPI_COMM_WORLD, &r->mpi), "MPI_Irecv");
+        status = gm_mpi_must(MPI_Irecv(data, l.count, l.type, from, r->tag, MPI_COMM_WORLD, &r->mpi), "MPI_Irecv");
     free_layout(&l);
     return status;
 }
@@ -152,7 +159,7 @@ static int match(gm_requests *r)
     MPI_Message message;
     MPI_Status state;
     int found = 0, count;
-    int status = gm_mpi_must(MPI_Improbe(r->from, TAG_PIECE, MPI_COMM_WORLD, &found, &message, &state), "MPI_Improbe");
+    int status = gm_mpi_must(MPI_Improbe(r->from, r->tag, MPI_COMM_WORLD, &found, &message, &state), "MPI_Improbe");
     if (status || !found)
         return status;
     r->is_unmatched = 0;

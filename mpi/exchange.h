@@ -28,8 +28,11 @@ enum { GM_PIECE_MOST = 1 << 30 };
 
 typedef struct gm_requests gm_requests; /* sends and receives under way, by index */
 
-/* Room for `count` of them. GM_EDEVICE. Freed when none is under way; free takes NULL. */
-int gm_requests_open(int count, gm_requests **requests);
+/* Pieces of one channel never match those of the other, and have an order of their own. */
+typedef enum gm_channel { GM_CHANNEL_PIECES, GM_CHANNEL_RELEASES, GM_CHANNELS } gm_channel;
+
+/* Room for `count` of them, of a channel. GM_EDEVICE. Freed when none is under way; free takes NULL. */
+int gm_requests_open(int count, gm_channel channel, gm_requests **requests);
 void gm_requests_close(gm_requests *requests);
 
 /* Starts to send a piece, which stays as it is until gm_request_test() says that it is done; data NULL: starts the

@@ -383,6 +383,7 @@ tests_src_bench_shapes_SOURCES = tests/src/bench/shapes.c
 tests_src_exchange_cut_SOURCES = tests/src/exchange/cut.c
 tests_src_exchange_nccl_np3_LDFLAGS = -Wl,--wrap=dlopen,--wrap=dlsym
 tests_src_exchange_nccl_np3_SOURCES = tests/src/exchange/nccl.c
+tests_src_exchange_staged_np3_LDFLAGS = -Wl,--wrap=memfd_create
 tests_src_exchange_staged_np3_SOURCES = tests/src/exchange/staged.c
 tests_src_bench_team_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_bench_team_np3_SOURCES = tests/src/bench/team.c

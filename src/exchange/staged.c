@@ -5,9 +5,11 @@
 #include "mpi/cancel.h"
 #include "mpi/exchange.h"
 #include "src/exchange/cut.h"
+#include "src/exchange/shared.h"
 #include "src/stream/pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Four slots in each direction: a copy and a message at work, and one piece ready for each. Pieces of 2 MiB take many
  * times the start of a copy and the handshake of a message, and are few enough bytes for the caches of the processor.
@@ -19,47 +21,83 @@ typedef enum direction { SEND, RECEIVE, DIRECTIONS } direction;
 
 _Static_assert(GM_STAGED_PINNED == DIRECTIONS * (SLOTS * MOST_PIECE + GM_ALLOC_OVERHEAD), "what plans count");
 
-/* The pieces of one direction, which pass two stages in order: when they are sent the copy and the message, when they
- * are received the message and the copy. Pieces [0, begun) have begun the first stage, [0, passed) the second, and [0,
- * ended) are done: ended <= passed <= begun <= ended + SLOTS. */
+/* The stages of a piece. The message has its bytes; or says that they are in a slot that its receiver addresses, who
+ * then releases the slot. */
+typedef enum stage { COPY, MESSAGE, RELEASE, STAGES } stage;
+
+static const stage order[DIRECTIONS][STAGES] = {
+    [SEND] = {COPY, MESSAGE, RELEASE}, [RECEIVE] = {MESSAGE, COPY, RELEASE}};
+
+/* The pieces of one direction, which pass its stages in order. Pieces [0, begun[k]) have begun stage k of the order,
+ * and [0, begun[STAGES]) are done, which is SLOTS less than begun[0] at most. */
 typedef struct lane {
+    direction way;
     gm_exchange_region region;
     gm_cut cut;
-    int64_t begun, passed, ended;
+    int64_t begun[STAGES + 1];
     gm_queue *queue;
-    char *slots; /* [SLOTS][MOST_PIECE], pinned; NULL on a device that addresses host memory */
+    char *own;     /* slots of this rank, [SLOTS][MOST_PIECE], pinned; NULL on a device that addresses host memory */
+    char *slots;   /* of this exchange: those, or to receive from a rank of this host its slots to send */
+    int is_shared; /* sender and receiver address them */
     gm_event *copied[SLOTS];
+    char tokens[SLOTS]; /* messages without bytes of a piece */
 } lane;
 
 struct gm_staged {
     const gm_device_ops *ops;
-    int rank, status;
+    const gm_ranks *ranks;
+    int status;
     gm_pool pool;
-    gm_requests *requests; /* [DIRECTIONS][SLOTS] */
+    gm_requests *requests[GM_CHANNELS]; /* each [DIRECTIONS][SLOTS] */
+    gm_shared *shared;                  /* the slots to send of each rank; NULL: messages have all bytes */
+    char *is_pinned;                    /* [ranks]: the slots of that rank */
     lane lanes[DIRECTIONS];
 };
 
 /* --- Open and close --- */
 
+/* The slots to send of a rank of this host, pinned; NULL: they are not addressed here. */
+static char *slots_of(gm_staged *s, int rank)
+{
+    char *slots = gm_shared_of(s->shared, rank);
+    if (slots && !s->is_pinned[rank])
+        s->ops->host_register(s->pool.device, slots, (size_t)SLOTS * MOST_PIECE);
+    if (slots)
+        s->is_pinned[rank] = 1;
+    return slots;
+}
+
+/* Slots to receive are for messages with bytes: from ranks of other hosts, if those of this one share. */
 static int open_lane(gm_staged *s, lane *l)
 {
-    l->slots = gm_pool_pinned(&s->pool, SLOTS, MOST_PIECE);
+    if (l->way == SEND && s->shared)
+        l->own = slots_of(s, s->ranks->rank);
+    else if (!s->shared || s->ranks->hosts > 1)
+        l->own = gm_pool_pinned(&s->pool, SLOTS, MOST_PIECE);
     for (int i = 0; i < SLOTS; i++)
         l->copied[i] = gm_pool_event(&s->pool);
     return s->pool.status ? s->pool.status : s->ops->queue_open(s->pool.device, &l->queue);
 }
 
-int gm_staged_open(const gm_device_ops *ops, gm_device *device, int rank, gm_staged **staged)
+int gm_staged_open_all(const gm_device_ops *ops, gm_device *device, const gm_ranks *ranks, gm_staged **staged)
 {
-    gm_staged *s = *staged = calloc(1, sizeof *s);
-    if (!s)
-        return gm_fail(GM_EDEVICE, "no memory for exchanges between ranks");
-    s->ops = ops;
-    s->rank = rank;
+    gm_shared *shared = NULL;
+    int status = ops->unified ? GM_OK : gm_shared_open_all(ranks, (size_t)SLOTS * MOST_PIECE, &shared);
+    gm_staged *s = *staged = status ? NULL : calloc(1, sizeof *s);
+    char *is_pinned = calloc((size_t)ranks->size, 1);
+    if (!s || !is_pinned) {
+        free(is_pinned);
+        gm_shared_close(shared);
+        return status ? status : gm_fail(GM_EDEVICE, "no memory for exchanges between ranks");
+    }
+    *s = (gm_staged){.ops = ops, .ranks = ranks, .shared = shared, .is_pinned = is_pinned};
     s->pool = (gm_pool){.ops = ops, .device = device};
-    int status = gm_requests_open(DIRECTIONS * SLOTS, &s->requests);
-    for (int d = 0; d < DIRECTIONS && !status && !ops->unified; d++)
-        status = open_lane(s, &s->lanes[d]);
+    for (int channel = 0; channel < GM_CHANNELS && !status; channel++)
+        status = gm_requests_open(DIRECTIONS * SLOTS, (gm_channel)channel, &s->requests[channel]);
+    for (int way = 0; way < DIRECTIONS && !status; way++) {
+        s->lanes[way].way = (direction)way;
+        status = ops->unified ? GM_OK : open_lane(s, &s->lanes[way]);
+    }
     return status;
 }
 
@@ -70,8 +108,14 @@ void gm_staged_close(gm_staged *s)
     for (int d = 0; d < DIRECTIONS; d++)
         if (s->lanes[d].queue)
             s->ops->queue_close(s->lanes[d].queue);
+    for (int rank = 0; rank < s->ranks->size; rank++)
+        if (s->is_pinned[rank])
+            s->ops->host_unregister(s->pool.device, gm_shared_of(s->shared, rank));
+    gm_shared_close(s->shared);
     gm_pool_release(&s->pool);
-    gm_requests_close(s->requests);
+    for (int channel = 0; channel < GM_CHANNELS; channel++)
+        gm_requests_close(s->requests[channel]);
+    free(s->is_pinned);
     free(s);
 }
 
@@ -101,49 +145,74 @@ static piece piece_of(const lane *l, int64_t i)
 
 /* --- Stages --- */
 
-static int request_of(const gm_staged *s, const lane *l, int64_t i)
+static int request_of(const lane *l, int64_t i)
 {
-    return (int)(l - s->lanes) * SLOTS + (int)(i % SLOTS);
+    return (int)l->way * SLOTS + (int)(i % SLOTS);
 }
 
-static int start_message(const gm_staged *s, const lane *l, int64_t i)
+static int start_message(gm_staged *s, lane *l, int64_t i)
 {
-    const piece p = piece_of(l, i);
+    piece p = piece_of(l, i);
+    gm_requests *requests = s->requests[GM_CHANNEL_PIECES];
+    if (l->is_shared)
+        p = (piece){.message = &l->tokens[i % SLOTS], .pitch = 1, .width = 1, .rows = 1};
     char *data = s->status ? NULL : p.message;
-    return l == &s->lanes[SEND]
-               ? gm_send_start(s->requests, request_of(s, l, i), l->region.peer, data, p.pitch, p.width, p.rows)
-               : gm_receive_start(s->requests, request_of(s, l, i), l->region.peer, data, p.pitch, p.width, p.rows);
+    return l->way == SEND
+               ? gm_send_start(requests, request_of(l, i), l->region.peer, data, p.pitch, p.width, p.rows)
+               : gm_receive_start(requests, request_of(l, i), l->region.peer, data, p.pitch, p.width, p.rows);
 }
 
-static int start_copy(const gm_staged *s, const lane *l, int64_t i)
+static int start_copy(gm_staged *s, lane *l, int64_t i)
 {
     const piece p = piece_of(l, i);
     int status;
     if (!l->slots || s->status)
         return GM_OK;
-    status = l == &s->lanes[SEND]
-                 ? s->ops->copy_out(l->queue, p.message, p.pitch, p.memory, l->region.pitch, p.width, p.rows)
-                 : s->ops->copy_in(l->queue, p.memory, l->region.pitch, p.message, p.pitch, p.width, p.rows);
+    status = l->way == SEND ? s->ops->copy_out(l->queue, p.message, p.pitch, p.memory, l->region.pitch, p.width, p.rows)
+                            : s->ops->copy_in(l->queue, p.memory, l->region.pitch, p.message, p.pitch, p.width, p.rows);
     return status ? status : s->ops->event_record(l->copied[i % SLOTS], l->queue);
 }
 
-/* After a failure the copies are not needed; end() waits for those that were begun. */
-static int test_copy(const gm_staged *s, const lane *l, int64_t i, int *done)
+/* After a failure too: the sender waits for it before it uses the slot again. */
+static int start_release(gm_staged *s, lane *l, int64_t i)
+{
+    gm_requests *requests = s->requests[GM_CHANNEL_RELEASES];
+    char *token = &l->tokens[i % SLOTS];
+    if (!l->is_shared)
+        return GM_OK;
+    return l->way == SEND ? gm_receive_start(requests, request_of(l, i), l->region.peer, token, 1, 1, 1)
+                          : gm_send_start(requests, request_of(l, i), l->region.peer, token, 1, 1, 1);
+}
+
+static int test_message(gm_staged *s, lane *l, int64_t i, int *done)
+{
+    return gm_request_test(s->requests[GM_CHANNEL_PIECES], request_of(l, i), done);
+}
+
+/* After a failure the copies are not needed, and end() waits for those that were begun; a slot of another rank is not
+ * released before. */
+static int test_copy(gm_staged *s, lane *l, int64_t i, int *done)
 {
     *done = 1;
-    return l->slots && !s->status ? s->ops->event_done(l->copied[i % SLOTS], done) : GM_OK;
+    if (!l->slots || (s->status && !l->is_shared))
+        return GM_OK;
+    int status = s->ops->event_done(l->copied[i % SLOTS], done);
+    *done |= status != GM_OK;
+    return status;
 }
 
-static int start_stage(const gm_staged *s, const lane *l, int is_second, int64_t i)
+static int test_release(gm_staged *s, lane *l, int64_t i, int *done)
 {
-    return (l == &s->lanes[SEND]) == is_second ? start_message(s, l, i) : start_copy(s, l, i);
+    *done = 1;
+    return l->is_shared ? gm_request_test(s->requests[GM_CHANNEL_RELEASES], request_of(l, i), done) : GM_OK;
 }
 
-static int test_stage(const gm_staged *s, const lane *l, int is_second, int64_t i, int *done)
-{
-    return (l == &s->lanes[SEND]) == is_second ? gm_request_test(s->requests, request_of(s, l, i), done)
-                                               : test_copy(s, l, i, done);
-}
+static const struct {
+    int (*start)(gm_staged *s, lane *l, int64_t i);
+    int (*test)(gm_staged *s, lane *l, int64_t i, int *done);
+} stages[STAGES] = {[COPY] = {start_copy, test_copy},
+                    [MESSAGE] = {start_message, test_message},
+                    [RELEASE] = {start_release, test_release}};
 
 /* --- The exchange --- */
 
@@ -160,37 +229,37 @@ static void note(gm_staged *s, int status)
 /* A piece that is to be discarded waits for those before it (mpi/exchange.h). */
 static int may_begin(const gm_staged *s, const lane *l)
 {
-    return l->begun < l->cut.pieces && l->begun < l->ended + SLOTS &&
-           (!s->status || l == &s->lanes[SEND] || l->begun == l->passed);
+    return l->begun[0] < l->cut.pieces && l->begun[0] < l->begun[STAGES] + SLOTS &&
+           (!s->status || l->way == SEND || l->begun[0] == l->begun[1]);
 }
 
-/* Moves on all pieces that can be. A failure ends no loop: messages go on as notices. */
+/* Moves on all pieces that can be, the last stage first. A failure ends no loop: messages go on as notices. */
 static void advance_lane(gm_staged *s, lane *l)
 {
-    for (int done = 1; l->ended < l->passed; l->ended++) {
-        note(s, test_stage(s, l, 1, l->ended, &done));
-        if (!done)
-            break;
-    }
-    for (int done = 1; l->passed < l->begun; l->passed++) {
-        note(s, test_stage(s, l, 0, l->passed, &done));
-        if (!done)
-            break;
-        note(s, start_stage(s, l, 1, l->passed));
-    }
-    for (; may_begin(s, l); l->begun++)
-        note(s, start_stage(s, l, 0, l->begun));
+    const stage *stage_at = order[l->way];
+    for (int k = STAGES; k > 0; k--)
+        for (int done = 1; l->begun[k] < l->begun[k - 1]; l->begun[k]++) {
+            note(s, stages[stage_at[k - 1]].test(s, l, l->begun[k], &done));
+            if (!done)
+                break;
+            if (k < STAGES)
+                note(s, stages[stage_at[k]].start(s, l, l->begun[k]));
+        }
+    for (; may_begin(s, l); l->begun[0]++)
+        note(s, stages[stage_at[0]].start(s, l, l->begun[0]));
 }
 
 static void begin_lane(gm_staged *s, lane *l, const gm_exchange_region *region, gm_event *after)
 {
     l->region = region ? *region : (gm_exchange_region){0};
     l->cut = cut_region(&l->region);
-    l->begun = l->passed = l->ended = 0;
-    if (l->cut.pieces > 0 && region->peer == s->rank) {
+    memset(l->begun, 0, sizeof l->begun);
+    if (l->cut.pieces > 0 && region->peer == s->ranks->rank) {
         l->cut.pieces = 0;
-        note(s, gm_fail(GM_EINTERNAL, "rank %d exchanges with itself", s->rank));
+        note(s, gm_fail(GM_EINTERNAL, "rank %d exchanges with itself", s->ranks->rank));
     }
+    l->is_shared = l->cut.pieces > 0 && gm_shared_of(s->shared, region->peer);
+    l->slots = l->is_shared && l->way == RECEIVE ? slots_of(s, region->peer) : l->own;
     if (after && l->slots && l->cut.pieces > 0 && !s->status)
         note(s, s->ops->event_wait(l->queue, after));
 }
@@ -213,7 +282,7 @@ static int advance(void *state)
         note(s, gm_stop_status());
     for (int d = 0; d < DIRECTIONS; d++) {
         advance_lane(s, &s->lanes[d]);
-        done &= s->lanes[d].ended == s->lanes[d].cut.pieces;
+        done &= s->lanes[d].begun[STAGES] == s->lanes[d].cut.pieces;
     }
     return done;
 }
@@ -247,7 +316,7 @@ int gm_staged_exchange(gm_staged *s, const gm_exchange_region *send, const gm_ex
 static int open_path_all(const gm_exchange_setup *setup, void **state, char version[GM_PATH_VERSION])
 {
     gm_staged *s = NULL;
-    int status = gm_staged_open(setup->ops, setup->device, setup->ranks->rank, &s);
+    int status = gm_staged_open_all(setup->ops, setup->device, setup->ranks, &s);
     *state = s;
     version[0] = '\0';
     return gm_agree_all(setup->ranks, status);

@@ -1,10 +1,12 @@
 /* staged.h - device memory of one rank to device memory of another, through pinned memory: a region goes in pieces,
  *
  *   device -> pinned slot -> MPI -> pinned slot -> device
+ *   device -> pinned slot that both ranks address -> device      (ranks of one host, where they can share memory)
  *
- * and the stages of different pieces, in both directions, are under way at once. A device that addresses host memory
- * has no slots: messages go from and to its memory. gm_path_staged waits in `end` alone, so that the main thread, which
- * alone calls MPI, can do other work meanwhile.
+ * and the stages of different pieces, in both directions, are under way at once. In a shared slot a piece stays where
+ * it is: a message says that it is there, another one that its receiver has copied it. A device that addresses host
+ * memory has no slots: messages go from and to its memory. gm_path_staged waits in `end` alone, so that the main
+ * thread, which alone calls MPI, can do other work meanwhile.
  *
  * Every rank makes the exchanges that its peers expect of it, in the same order, also after a failure: a rank that has
  * failed sends notices in place of its pieces and discards what it receives (mpi/exchange.h), and its failure, a signal
@@ -20,9 +22,10 @@ typedef struct gm_staged gm_staged;
 
 enum { GM_STAGED_PINNED = (16 << 20) + 2 * GM_ALLOC_OVERHEAD }; /* bytes, unless the device addresses host memory */
 
-/* Opens the queues and slots (GM_STAGED_PINNED) for exchanges of this rank. GM_EDEVICE: the ranks agree on the
- * status before they exchange. The caller closes it, also after a failure; close takes NULL. */
-int gm_staged_open(const gm_device_ops *ops, gm_device *device, int rank, gm_staged **staged);
+/* Opens the queues and slots (GM_STAGED_PINNED at most) for exchanges of this rank; ranks: lent. GM_EDEVICE: the ranks
+ * agree on the status before they exchange. The caller closes it, also after a failure; close takes NULL. Collective.
+ */
+int gm_staged_open_all(const gm_device_ops *ops, gm_device *device, const gm_ranks *ranks, gm_staged **staged);
 void gm_staged_close(gm_staged *staged);
 
 /* gm_exchange_trade() by this path. */

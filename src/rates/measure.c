@@ -108,9 +108,15 @@ static int open_exchanger_all(const gm_rates_sample *s, exchanger *e, int64_t *o
             e->memory[i] = gm_pool_device(&e->pool, MESSAGE, 1);
         for (int i = 0; i < 2 && s->ops->unified && !e->pool.status; i++)
             memset(e->memory[i], 0, MESSAGE); /* its pages are there before the time counts */
-        *opened = !e->pool.status && !gm_staged_open(s->ops, s->device, s->ranks->rank, &e->staged);
+        *opened = !e->pool.status;
         gm_error_hush(before);
     }
+    int status = gm_min_all(opened);
+    if (status || !*opened)
+        return status;
+    int before = gm_error_hush(1);
+    *opened = !gm_staged_open_all(s->ops, s->device, s->ranks, &e->staged);
+    gm_error_hush(before);
     return gm_min_all(opened);
 }
 

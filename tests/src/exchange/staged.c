@@ -20,6 +20,18 @@
 static gm_ranks ranks;
 static gm_device *device;
 
+/* --- Memory that cannot be shared: the linker replaces memfd_create() (-Wl,--wrap) --- */
+
+static int shares = 1; /* on this rank */
+
+int __real_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags);
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return shares ? __real_memfd_create(name, flags) : -1;
+}
+
 /* --- A table whose copies fail --- */
 
 static gm_device_ops failing;
@@ -133,15 +145,27 @@ static void test_signal(gm_staged *s, const gm_device_ops *ops)
 static gm_staged *open_staged(const gm_device_ops *ops, int expected)
 {
     gm_staged *s = NULL;
-    int status = gm_staged_open(ops, device, ranks.rank, &s);
+    int status = gm_staged_open_all(ops, device, &ranks, &s);
     tap_ok(status == expected, "open: status %d", status);
     gm_error_clear();
     return s;
 }
 
+static void test_failures(void)
+{
+    gm_staged *s = open_staged(&failing, GM_OK);
+    for (int is_out = 0; is_out < 2; is_out++)
+        for (int n = 0; n < 8; n += 1 + n)
+            test_failing_copy(s, is_out, n);
+    gm_staged_close(s);
+}
+
 static void test_device(const gm_device_ops *ops, const char *name)
 {
+    int64_t used = gm_memory_used(GM_HOST);
     gm_staged *s = open_staged(ops, GM_OK);
+    if (!ops->unified) /* slots to send, and to receive where they are not shared */
+        tap_ok((gm_memory_used(GM_HOST) - used < 9 << 20) == (strstr(name, "shared") != NULL), "%s", name);
     const way w = {&gm_path_staged, s, ops, device, &ranks, name};
     link_test_random(&w);
     link_test_large(&w);
@@ -160,14 +184,16 @@ int main(void)
     working = slow_device_ops(&gm_device_cpu);
     failing = *working;
     test_device(&gm_device_cpu, "not staged");
-    test_device(working, "staged");
-    gm_staged *s = open_staged(&failing, GM_OK);
-    for (int is_out = 0; is_out < 2; is_out++)
-        for (int n = 0; n < 8; n += 1 + n)
-            test_failing_copy(s, is_out, n);
-    gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + (10 << 20));
+    test_device(working, "by shared slots");
+    shares = ranks.rank != 1;
+    test_device(working, "by messages");
+    test_failures();
+    shares = 1;
+    test_failures();
+    gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + (5 << 20));
     gm_staged_close(open_staged(working, GM_EDEVICE));
     gm_memory_set_cap(GM_HOST, INT64_MAX);
+    gm_staged *s = open_staged(working, GM_OK);
     test_signal(s, working);
     gm_staged_close(s);
     tap_ok(gm_memory_used(GM_HOST) == before, "all memory is released");

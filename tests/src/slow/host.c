@@ -25,10 +25,8 @@ static int block_of(const char *at)
     return i;
 }
 
-/* New memory holds nothing that a program may rely on. */
-static int lend(void *memory, size_t bytes, int is_pinned)
+static int add(void *memory, size_t bytes, int is_pinned)
 {
-    memset(memory, 0xa7, bytes);
     pthread_mutex_lock(&lock);
     int i = block_of(NULL);
     if (i == MAX_BLOCKS)
@@ -38,6 +36,13 @@ static int lend(void *memory, size_t bytes, int is_pinned)
     blocks[i].is_pinned = is_pinned;
     pthread_mutex_unlock(&lock);
     return GM_OK;
+}
+
+/* New memory holds nothing that a program may rely on. */
+static int lend(void *memory, size_t bytes, int is_pinned)
+{
+    memset(memory, 0xa7, bytes);
+    return add(memory, bytes, is_pinned);
 }
 
 static int host_alloc(gm_device *device, size_t bytes, void **out)
@@ -63,7 +68,7 @@ static void host_pin(gm_device *device, void *memory)
     real->host_pin(device, memory);
 }
 
-static void host_free(gm_device *device, void *memory)
+static void take_back(void *memory)
 {
     pthread_mutex_lock(&lock);
     int i = memory ? block_of(memory) : MAX_BLOCKS;
@@ -77,7 +82,24 @@ static void host_free(gm_device *device, void *memory)
         slow_die("host memory, %zu bytes, is freed while work that may be under way uses it", bytes);
     if (memory)
         slow_queue_check_calm("a release of memory");
+}
+
+static void host_free(gm_device *device, void *memory)
+{
+    take_back(memory);
     real->host_free(device, memory);
+}
+
+static void host_register(gm_device *device, void *memory, size_t bytes)
+{
+    add(memory, bytes, 1);
+    real->host_register(device, memory, bytes);
+}
+
+static void host_unregister(gm_device *device, void *memory)
+{
+    take_back(memory);
+    real->host_unregister(device, memory);
 }
 
 void slow_host_check(const void *memory, size_t bytes)
@@ -99,4 +121,6 @@ void slow_host_fill(gm_device_ops *ops, const gm_device_ops *of)
     ops->host_alloc_pageable = host_alloc_pageable;
     ops->host_pin = host_pin;
     ops->host_free = host_free;
+    ops->host_register = host_register;
+    ops->host_unregister = host_unregister;
 }
