@@ -6,8 +6,8 @@
  * once.
  *
  * All functions return a gm_status and record a message when they fail. No function is collective. One thread at a
- * time may use a device; but any thread that has called attach() may copy on a queue of its own, and record, wait for
- * and time events there.
+ * time may use a device; but any thread that has called attach() may copy on a queue of its own, record, wait for and
+ * time events there, and open shared memory.
  *
  * The operations of the table are listed in base/device_ops.def, one line each. Their calls are declared where they are
  * implemented, in kernels/<room>/calls.h. An entry that is NULL is not supported by this kind of device: the caller
@@ -54,6 +54,14 @@ typedef struct gm_device_info {
     double fp32_limit, fp64_limit; /* flop/s computed from clocks and units; 0: unknown */
 } gm_device_info;
 
+/* Where device memory lies, for other processes of the same host: the name of an allocation, its number from 1,
+ * which no other one of that process has ever, and bytes from its begin; and why one cannot have it. */
+enum { GM_SHARED_NAME = 64, GM_SHARED_WHY = 96 };
+typedef struct gm_shared_memory {
+    char name[GM_SHARED_NAME];
+    int64_t number, offset;
+} gm_shared_memory;
+
 /* In place of a rank's number on its host: it is not known; all devices are wanted. */
 enum { GM_LOCAL_UNKNOWN = -1, GM_LOCAL_ALL = -2 };
 
@@ -98,6 +106,14 @@ typedef struct gm_device_ops {
      * pinned stays pageable, likewise. */
     void (*host_register)(gm_device *device, void *memory, size_t bytes);
     void (*host_unregister)(gm_device *device, void *memory);
+
+    /* Device memory of another process of this host, whose device need not be in this one's sight. share: says where
+     * memory of alloc() lies. open_shared: *memory is the begin of the allocation that another process has named, as
+     * queues of this device address it, until close_shared (which takes NULL); its owner frees it later. Where devices
+     * cannot share it both succeed with a `why` that is not empty, and *memory is NULL. All three or none. */
+    int (*share)(gm_device *device, const void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY]);
+    int (*open_shared)(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY]);
+    void (*close_shared)(gm_device *device, void *memory);
 
     int (*queue_open)(gm_device *device, gm_queue **queue);
     void (*queue_close)(gm_queue *queue);

@@ -154,7 +154,7 @@ static int cpu_host_alloc(gm_device *device, size_t bytes, void **out)
     return gm_host_alloc(bytes, out);
 }
 
-static void cpu_host_pin(gm_device *device, void *memory)
+static void cpu_host_none(gm_device *device, void *memory)
 {
     (void)device;
     (void)memory;
@@ -319,10 +319,10 @@ const gm_device_ops gm_device_cpu = {
     .free = cpu_free,
     .host_alloc = cpu_host_alloc,
     .host_alloc_pageable = cpu_host_alloc,
-    .host_pin = cpu_host_pin,
+    .host_pin = cpu_host_none,
     .host_free = cpu_host_free,
     .host_register = cpu_host_register,
-    .host_unregister = cpu_host_pin,
+    .host_unregister = cpu_host_none,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
     .queue_sync = cpu_queue_sync,

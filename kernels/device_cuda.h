@@ -76,10 +76,10 @@ int gm_cuda_pages_free(gm_device *device, void *memory);
 
 extern const gm_measure_ops gm_cuda_measure;
 
-/* bench/share_cuda.c: entries of gm_measure_ops */
-int gm_cuda_share(gm_device *device, void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY]);
-int gm_cuda_attach(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY]);
-void gm_cuda_detach(gm_device *device, void *memory);
+/* exchange/share_cuda.c: entries of the table */
+int gm_cuda_share(gm_device *device, const void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY]);
+int gm_cuda_open_shared(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY]);
+void gm_cuda_close_shared(gm_device *device, void *memory);
 
 /* bench/rival_cuda.c: cuBLAS, as entries of gm_measure_ops */
 const char *gm_cuda_rival(gm_device *device, const char **absence);

@@ -6,8 +6,7 @@
 
 typedef struct gm_ledger_entry {
     struct gm_ledger_entry *next;
-    void *memory; /* NULL until gm_ledger_place() */
-    int64_t bytes;
+    gm_allocation of; /* its memory is NULL until gm_ledger_place() */
 } entry;
 
 int gm_ledger_charge(gm_ledger *ledger, size_t bytes)
@@ -22,25 +21,36 @@ int gm_ledger_charge(gm_ledger *ledger, size_t bytes)
         free(line);
         return status;
     }
-    *line = (entry){ledger->first, NULL, (int64_t)bytes};
+    *line = (entry){ledger->first, {NULL, (int64_t)bytes, ++ledger->count}};
     ledger->first = line;
     return GM_OK;
 }
 
 void gm_ledger_place(gm_ledger *ledger, void *memory)
 {
-    ledger->first->memory = memory;
+    ledger->first->of.memory = memory;
 }
 
 void gm_ledger_release(gm_ledger *ledger, void *memory)
 {
     entry **link = &ledger->first;
-    while (*link != NULL && (*link)->memory != memory)
+    while (*link != NULL && (*link)->of.memory != memory)
         link = &(*link)->next;
     entry *line = *link;
     if (line != NULL) {
         *link = line->next;
-        gm_memory_release(ledger->account, line->bytes);
+        gm_memory_release(ledger->account, line->of.bytes);
         free(line);
     }
+}
+
+gm_allocation gm_ledger_find(const gm_ledger *ledger, const void *address)
+{
+    const char *at = address;
+    for (const entry *line = ledger->first; line != NULL; line = line->next) {
+        const char *begin = line->of.memory;
+        if (begin != NULL && at >= begin && at < begin + line->of.bytes)
+            return line->of;
+    }
+    return (gm_allocation){NULL, 0, 0};
 }

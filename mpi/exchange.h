@@ -40,7 +40,7 @@ void gm_requests_close(gm_requests *requests);
 int gm_send_start(gm_requests *requests, int at, int to, const void *data, size_t pitch, size_t width, int64_t rows);
 
 /* Starts to receive a piece; data NULL: to discard it (this rank has failed). While a piece is being discarded, no
- * other receive from that rank is started. GM_EINTERNAL likewise. */
+ * other receive from that rank is started in its channel. GM_EINTERNAL likewise. */
 int gm_receive_start(gm_requests *requests, int at, int from, void *data, size_t pitch, size_t width, int64_t rows);
 
 /* *done: is the request done, and free again? GM_EPEER, when done: the notice came in place of the data. */

@@ -97,10 +97,10 @@ static int try_exchange_all(gm_job *job, double *own, double *rate)
     int status = gm_job_open_device_all(job, 0);
     gm_log_hush(was_hushed);
     if (!status)
-        status = gm_job_open_exchange_all(job, "auto", NULL, &exchange);
+        status = gm_job_open_exchange_all(job, "auto", NULL, 0, &exchange);
     if (!status)
         status = gm_exchange_rate_all(exchange, own, rate);
-    gm_exchange_close(exchange);
+    gm_exchange_close_all(exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
     gm_error error;

@@ -186,7 +186,7 @@ void gm_job_close_device(gm_job *job)
     job->given = NULL;
 }
 
-int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, gm_exchange **exchange)
+int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, double seconds, gm_exchange **exchange)
 {
     int is_free = strcmp(job->options->exchange, "auto") == 0;
     const gm_exchange_setup setup = {.ops = job->ops,
@@ -194,7 +194,8 @@ int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, 
                                      .ranks = job->ranks,
                                      .sharers = job->sharers,
                                      .wanted = is_free ? path : job->options->exchange,
-                                     .reason = is_free ? reason : NULL};
+                                     .reason = is_free ? reason : NULL,
+                                     .seconds = seconds};
     return gm_exchange_open_all(&setup, &job->exchange, exchange);
 }
 

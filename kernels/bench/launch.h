@@ -5,7 +5,6 @@
  *   clock_cuda.cu                     hold and flush
  *   copy_cuda.cu                      copy and read
  *   reference_cpu.c                   the reference of products
- *   share_cuda.c                      memory of other processes' GPUs
  *   rival_cuda.c, rival_cub_cuda.cu   cuBLAS and CUB
  *   round_cuda.cu                     data rounded to the operands of cuBLAS */
 #ifndef GM_KERNELS_BENCH_LAUNCH_H

@@ -63,12 +63,6 @@ typedef struct gm_rival_reduce_call {
     size_t room_bytes;
 } gm_rival_reduce_call;
 
-/* The name of an allocation of device memory, for other processes of the same host, and why one cannot have it. */
-enum { GM_SHARED_NAME = 64, GM_SHARED_WHY = 96 };
-typedef struct gm_shared_memory {
-    char name[GM_SHARED_NAME];
-} gm_shared_memory;
-
 #define GM_LAB_OP(name, cpu, cuda) struct gm_##name##_call;
 #include "kernels/lab/lab_ops.def"
 #undef GM_LAB_OP
@@ -95,14 +89,6 @@ typedef struct gm_measure_ops {
     const char *(*rival_reduce_name)(void);
     size_t (*rival_reduce_room)(gm_dtype type, int64_t n);
     int (*rival_reduce)(gm_queue *queue, const gm_rival_reduce_call *call);
-
-    /* Device memory of another process of this host, whose device need not be in this one's sight. share: names memory
-     * of gm_device_ops.alloc(). attach: *memory is what another process has named, as queues of this device address it,
-     * until detach (which takes NULL); its owner frees it later. Where devices cannot share it share and attach succeed
-     * with a `why` that is not empty, and *memory is NULL. All three or none. */
-    int (*share)(gm_device *device, void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY]);
-    int (*attach)(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY]);
-    void (*detach)(gm_device *device, void *memory);
 
     /* The library that a user would call for a product: its name and version; NULL with *absence set where it is not
      * installed. Opens it once; its own memory is not charged. The other entries may be called when it is open. How it

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gm_path *const paths[] = {&gm_path_nccl, &gm_path_staged, NULL};
+static const gm_path *const paths[] = {&gm_path_ipc, &gm_path_nccl, &gm_path_staged, NULL};
 
 struct gm_exchange {
     gm_exchange_setup setup;
     const gm_path *path;
     void *state;
+    gm_pool shown; /* device memory of probes, which other ranks may address */
     int is_under_way;
     double begun, seconds;
 };
@@ -25,10 +26,11 @@ const gm_path *gm_exchange_path(int index)
 
 /* --- The choice --- */
 
-static void close_path(gm_exchange *x)
+static void close_path_all(gm_exchange *x)
 {
     if (x->path)
-        x->path->close(x->state);
+        x->path->close_all(x->state);
+    gm_pool_release(&x->shown);
     x->path = NULL;
     x->state = NULL;
 }
@@ -42,12 +44,20 @@ static int try_all(gm_exchange *x, const gm_path *path, gm_exchange_choice *choi
     if (version[0])
         snprintf(choice->version, sizeof choice->version, "%s", version);
     if (!status && x->setup.ranks->size > 1)
-        status = gm_probe_bytes_all(&x->setup, path, x->state);
+        status = gm_probe_bytes_all(&x->setup, path, x->state, &x->shown);
+    if (!path->expect_all)
+        gm_pool_release(&x->shown);
     if (status)
-        close_path(x);
+        close_path_all(x);
     else
         snprintf(choice->path, sizeof choice->path, "%s", path->name);
     return status;
+}
+
+void gm_exchange_add_reason(gm_exchange_choice *choice, const char *why)
+{
+    size_t length = strlen(choice->reason);
+    snprintf(choice->reason + length, sizeof choice->reason - length, "%s%s", length ? "; " : "", why);
 }
 
 /* Collective. */
@@ -60,11 +70,15 @@ static int choose_all(gm_exchange *x, gm_exchange_choice *choice)
         int is_last = !paths[i + 1];
         if (is_auto ? is_alone && !is_last : strcmp(wanted, paths[i]->name) != 0)
             continue;
+        if (is_auto && x->setup.seconds > 0 && paths[i]->start_s > x->setup.seconds) {
+            gm_exchange_add_reason(choice, paths[i]->too_slow);
+            continue;
+        }
         int status = try_all(x, paths[i], choice);
         if (status == GM_OK || status == GM_ESTOPPED)
             return status;
         gm_error_get(&error);
-        memcpy(choice->reason, error.text, sizeof choice->reason);
+        gm_exchange_add_reason(choice, error.text);
         if (!is_auto || is_last)
             return status;
         gm_error_clear(); /* it is no failure of the run while there is another path */
@@ -80,6 +94,7 @@ int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *cho
     if (status)
         return status;
     x->setup = *setup;
+    x->shown = (gm_pool){.ops = setup->ops, .device = setup->device};
     status = choose_all(x, choice);
     if (!status && strcmp(setup->wanted, "auto") != 0 && x->path != paths[0])
         snprintf(choice->reason, sizeof choice->reason, "%s", setup->reason ? setup->reason : "asked for");
@@ -89,17 +104,22 @@ int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *cho
     return status;
 }
 
-void gm_exchange_close(gm_exchange *x)
+void gm_exchange_close_all(gm_exchange *x)
 {
     if (x)
-        close_path(x);
+        close_path_all(x);
     free(x);
+}
+
+int gm_exchange_expect_all(gm_exchange *x, const gm_exchange_source *sources, int count)
+{
+    return x->path->expect_all ? x->path->expect_all(x->state, sources, count) : GM_OK;
 }
 
 int gm_exchange_rate_all(gm_exchange *x, double *own, double *least)
 {
     *own = *least = 0;
-    return x->setup.ranks->size == 1 ? GM_OK : gm_probe_rate_all(&x->setup, x->path, x->state, own, least);
+    return x->setup.ranks->size == 1 ? GM_OK : gm_probe_rate_all(&x->setup, x->path, x->state, &x->shown, own, least);
 }
 
 /* --- Exchanges --- */

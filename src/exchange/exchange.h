@@ -2,7 +2,9 @@
  * paths (path.h), of which one is chosen when exchanges are opened, and tried (probe.h).
  *
  *   nccl.c      NCCL: from device to device
- *   staged.h    through pinned memory of both hosts, and MPI
+ *   staged.h    in pieces: through pinned memory of both hosts, and MPI; and ("ipc") straight from a device of the host
+ *   window.h    device memory of other ranks of the host
+ *   shared.h    host memory that several ranks address
  *   cut.h       a region as pieces
  *
  * Nothing waits but gm_exchange_end() and gm_exchange_trade(), so that the main thread, which alone calls these
@@ -10,7 +12,7 @@
  *
  * Every rank makes the exchanges that its peers expect of it, in the same order, also after a failure. The failure of a
  * rank, a signal included, is news to all ranks (gm_cancel()), and ends their exchanges; so after a failure the ranks
- * agree (gm_agree_all()), and open exchanges again before the next one: only the staged path goes on without.
+ * agree (gm_agree_all()), and open exchanges again before the next one: staged and ipc go on without.
  *
  * All of it is between two ranks: what several ranks need goes from one to the next. */
 #ifndef GM_SRC_EXCHANGE_EXCHANGE_H
@@ -19,7 +21,7 @@
 #include "base/memory.h"
 #include "src/exchange/path.h"
 
-/* Device memory that exchanges by NCCL take of the program's own, in bytes. */
+/* Device memory that exchanges by NCCL take of the program's own, in bytes, beside that of the probe. */
 enum { GM_EXCHANGE_DEVICE = (32 << 20) + 2 * GM_ALLOC_OVERHEAD };
 
 typedef struct gm_exchange gm_exchange;
@@ -27,16 +29,24 @@ typedef struct gm_exchange gm_exchange;
 /* The path that was taken, and why. */
 typedef struct gm_exchange_choice {
     char path[8];                /* its name; "": none */
-    char reason[GM_MESSAGE_MAX]; /* why a better one was not taken, or the one that was asked for; "": for no reason */
+    char reason[GM_MESSAGE_MAX]; /* why better ones were not taken, or the one that was asked for; "": for no reason */
     char version[GM_PATH_VERSION]; /* of the library of NCCL, whether it was taken or not; "" where it did not open */
 } gm_exchange_choice;
 
 /* Opens exchanges among all ranks of the run: by the path that setup->wanted names, or ("auto") by the first of the
- * table that opens and whose probe succeeds. One rank alone gets the last one, without a probe. The status is agreed:
- * GM_EDEVICE, GM_EMPI, GM_ESTOPPED. The caller closes it, also after a failure; close takes NULL, and all ranks close
- * at about the same time. *choice is filled in either case. Collective. */
+ * table that opens and whose probe succeeds; setup->seconds leaves out those that start slowly. One rank alone gets the
+ * last one, without a probe. The status is agreed: GM_EDEVICE, GM_EMPI, GM_ESTOPPED. The caller closes it, also after a
+ * failure; close takes NULL, and is collective as well. Other ranks may address the memory of regions until then: it is
+ * freed later. *choice is filled in either case. Collective. */
 int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *choice, gm_exchange **exchange);
-void gm_exchange_close(gm_exchange *exchange);
+void gm_exchange_close_all(gm_exchange *exchange);
+
+/* The sources of exchanges to come, as many on all ranks: what takes long before the first one from each begins now,
+ * and goes on beside other work. Once at most. The status is agreed: GM_EDEVICE, GM_EMPI, GM_ESTOPPED. Collective. */
+int gm_exchange_expect_all(gm_exchange *exchange, const gm_exchange_source *sources, int count);
+
+/* Adds why a path is not taken to the reasons of those before it. */
+void gm_exchange_add_reason(gm_exchange_choice *choice, const char *why);
 
 /* The path number `index`, best first; NULL after the last one. */
 const gm_path *gm_exchange_path(int index);

@@ -127,7 +127,7 @@ static void end_communicator(nccl *n)
     gm_error_hush(was_hushed);
 }
 
-static void close(void *state)
+static void close_all(void *state)
 {
     nccl *n = state;
     if (!n)
@@ -298,8 +298,10 @@ static int end(void *state)
 const gm_path gm_path_nccl = {.name = "nccl",
                               .kernel = "NCCL",
                               .is_through_host = 0,
+                              .start_s = 2,
+                              .too_slow = "the exchanges are shorter than the start of NCCL",
                               .open_all = open_all,
-                              .close = close,
+                              .close_all = close_all,
                               .begin = begin,
                               .advance = advance,
                               .fail = fail,

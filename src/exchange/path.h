@@ -15,6 +15,13 @@ typedef struct gm_exchange_region {
     int64_t rows;
 } gm_exchange_region;
 
+/* Device memory that exchanges are to come from: of this rank (NULL: none), and the rank from whose memory of the same
+ * entry it receives (-1: none). */
+typedef struct gm_exchange_source {
+    const void *memory;
+    int from;
+} gm_exchange_source;
+
 /* The purpose that exchanges are opened for. */
 typedef struct gm_exchange_setup {
     const gm_device_ops *ops;
@@ -24,6 +31,8 @@ typedef struct gm_exchange_setup {
     const char *wanted; /* "auto", or the name of a path */
     const char *reason; /* why it is the wanted path; NULL: it was asked for */
     double patience;    /* seconds that a library may take to start, and a probe to arrive; 0: the usual ones */
+    double seconds;     /* of all exchanges through the host, the same on all ranks: "auto" passes over paths that take
+                         * longer to start; 0: it is not known, and all are tried */
 } gm_exchange_setup;
 
 enum { GM_PATH_VERSION = 32 };
@@ -33,18 +42,22 @@ enum { GM_PATH_VERSION = 32 };
 typedef struct gm_path {
     const char *name, *kernel; /* as options and reports have it; what carries the bytes */
     int is_through_host;       /* each byte crosses the bus to the host, whose limit counts */
+    double start_s;            /* seconds, about, until its first exchange is done */
+    const char *too_slow;      /* why it is passed over: that is longer than the exchanges take */
 
-    /* Opens it on all ranks, or on none: the status is agreed. version: what it is made of, or "". close is called
-     * after a failure as well. Collective. */
+    /* Opens it on all ranks, or on none: the status is agreed. version: what it is made of, or "". close_all is called
+     * after a failure as well, on all ranks. Collective. */
     int (*open_all)(const gm_exchange_setup *setup, void **state, char version[GM_PATH_VERSION]);
-    void (*close)(void *state);
+    void (*close_all)(void *state);
     void (*begin)(void *state, const gm_exchange_region *send, const gm_exchange_region *receive, gm_event *after,
                   int status);
     int (*advance)(void *state);
     void (*fail)(void *state, int status);
     int (*end)(void *state);
+    int (*expect_all)(void *state, const gm_exchange_source *sources,
+                      int count); /* NULL: no rank ever addresses memory of another */
 } gm_path;
 
-extern const gm_path gm_path_nccl, gm_path_staged;
+extern const gm_path gm_path_ipc, gm_path_nccl, gm_path_staged;
 
 #endif

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows that end at no word; those of one turn lie apart, so that a path that packs them does so. Through the host a few
- * of its pieces will do: a run of 20 ms may wait for them. */
-enum { ROWS = 517, HOST_ROWS = 65, LEAST_ROWS = 3, WIDTH = 8191, GAP = 65, PITCH = WIDTH + GAP };
+/* Rows that end at no word; those of one turn lie apart, so that a path that packs them does so. Where the path starts
+ * in little time a few will do: a run of 20 ms may wait for them. */
+enum { ROWS = 517, FEW_ROWS = 65, LEAST_ROWS = 3, WIDTH = 8191, GAP = 65, PITCH = WIDTH + GAP };
 enum { RATE_BYTES = 16 << 20, RATE_TURNS = 4 };
 _Static_assert(GM_PROBE_LEAST == LEAST_ROWS * PITCH + GM_ALLOC_OVERHEAD, "what plans count");
 static const double patience = 20; /* seconds */
@@ -20,6 +20,7 @@ typedef struct ring {
     const gm_exchange_setup *setup;
     const gm_path *path;
     void *state;
+    gm_pool *shown; /* src and dst, which other ranks may address until the path is closed */
     gm_pool pool;
     gm_queue *queue;
     char *src, *dst; /* [rows][PITCH], device memory */
@@ -39,10 +40,11 @@ static int find_rows_all(ring *r, int64_t most)
 static int open_ring(ring *r)
 {
     r->pool = (gm_pool){.ops = r->setup->ops, .device = r->setup->device};
-    r->src = gm_pool_device(&r->pool, r->rows, PITCH);
-    r->dst = gm_pool_device(&r->pool, r->rows, PITCH);
+    r->src = gm_pool_device(r->shown, r->rows, PITCH);
+    r->dst = gm_pool_device(r->shown, r->rows, PITCH);
     r->host = gm_pool_pinned(&r->pool, r->rows, PITCH);
-    return r->pool.status ? r->pool.status : r->setup->ops->queue_open(r->setup->device, &r->queue);
+    int status = r->shown->status ? r->shown->status : r->pool.status;
+    return status ? status : r->setup->ops->queue_open(r->setup->device, &r->queue);
 }
 
 static void close_ring(ring *r)
@@ -110,10 +112,10 @@ static int turn_all(ring *r, int turn)
     return gm_agree_all(ranks, status ? status : compare(r, from, turn, pitch));
 }
 
-int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state)
+int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown)
 {
-    ring r = {.setup = setup, .path = path, .state = state};
-    int status = find_rows_all(&r, path->is_through_host ? HOST_ROWS : ROWS);
+    ring r = {.setup = setup, .path = path, .state = state, .shown = shown};
+    int status = find_rows_all(&r, path->start_s > 1 ? ROWS : FEW_ROWS);
     if (!status)
         status = gm_agree_all(setup->ranks, open_ring(&r));
     for (int turn = 0; turn < 2 && !status; turn++)
@@ -145,9 +147,10 @@ static double rate_of(int64_t bytes, double seconds)
     return seconds > 0 ? (double)bytes / seconds : 0;
 }
 
-int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *own, double *least)
+int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown, double *own,
+                      double *least)
 {
-    ring r = {.setup = setup, .path = path, .state = state};
+    ring r = {.setup = setup, .path = path, .state = state, .shown = shown};
     double best = INFINITY, best_own = INFINITY, seconds = 0, own_seconds = 0;
     int status = find_rows_all(&r, RATE_BYTES / PITCH);
     int64_t bytes = r.rows * PITCH, worst;

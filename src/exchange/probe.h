@@ -5,14 +5,17 @@
 
 #include "base/memory.h"
 #include "src/exchange/path.h"
+#include "src/stream/pool.h"
 
 /* Bytes that a probe needs on the host, and twice on the device. It takes more where there is room. */
 enum { GM_PROBE_LEAST = 3 * 8256 + GM_ALLOC_OVERHEAD };
 
-/* GM_EMPI: other bytes arrived, or none within the setup's patience. The status is agreed. Collective. */
-int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state);
+/* shown: takes the device memory, which is freed when the path is closed. GM_EMPI: other bytes arrived, or none within
+ * the setup's patience. The status is agreed. Collective. */
+int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown);
 
 /* gm_exchange_rate_all(). Collective. */
-int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, double *own, double *least);
+int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown, double *own,
+                      double *least);
 
 #endif

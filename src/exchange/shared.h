@@ -1,5 +1,5 @@
-/* shared.h - memory of each rank that the other ranks of its host address as well: no bytes need to go from one to the
- * other. */
+/* shared.h - host memory of each rank that the other ranks of its host address as well: no bytes need to go from one to
+ * the other. */
 #ifndef GM_SRC_EXCHANGE_SHARED_H
 #define GM_SRC_EXCHANGE_SHARED_H
 

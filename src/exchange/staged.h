@@ -1,11 +1,12 @@
-/* staged.h - device memory of one rank to device memory of another, through pinned memory: a region goes in pieces,
+/* staged.h - device memory of one rank to device memory of another: a region goes in pieces, by the path
  *
- *   device -> pinned slot -> MPI -> pinned slot -> device
- *   device -> pinned slot that both ranks address -> device      (ranks of one host, where they can share memory)
+ *   staged   device -> pinned slot -> MPI -> pinned slot -> device
+ *            device -> pinned slot that both ranks address -> device   (ranks of one host, where they can share memory)
+ *   ipc      device -> device (the receiver's addresses the memory of the sender's: window.h)
  *
- * and the stages of different pieces, in both directions, are under way at once. In a shared slot a piece stays where
- * it is: a message says that it is there, another one that its receiver has copied it. A device that addresses host
- * memory has no slots: messages go from and to its memory. gm_path_staged waits in `end` alone, so that the main
+ * and the stages of different pieces, in both directions, are under way at once. Where the receiver addresses a piece
+ * it stays where it is: a message says that it is there, another one that it has been copied. A device that addresses
+ * host memory has no slots: messages go from and to its memory. Both paths wait in `end` alone, so that the main
  * thread, which alone calls MPI, can do other work meanwhile.
  *
  * Every rank makes the exchanges that its peers expect of it, in the same order, also after a failure: a rank that has
@@ -22,11 +23,12 @@ typedef struct gm_staged gm_staged;
 
 enum { GM_STAGED_PINNED = (16 << 20) + 2 * GM_ALLOC_OVERHEAD }; /* bytes, unless the device addresses host memory */
 
-/* Opens the queues and slots (GM_STAGED_PINNED at most) for exchanges of this rank; ranks: lent. GM_EDEVICE: the ranks
- * agree on the status before they exchange. The caller closes it, also after a failure; close takes NULL. Collective.
- */
-int gm_staged_open_all(const gm_device_ops *ops, gm_device *device, const gm_ranks *ranks, gm_staged **staged);
-void gm_staged_close(gm_staged *staged);
+/* Opens the queues and slots (GM_STAGED_PINNED at most; is_direct: ipc, without slots) for exchanges of this rank;
+ * ranks: lent. GM_EDEVICE: the ranks agree on the status before they exchange. The caller closes it, also after a
+ * failure, on all ranks; close takes NULL. Collective. */
+int gm_staged_open_all(const gm_device_ops *ops, gm_device *device, const gm_ranks *ranks, int is_direct,
+                       gm_staged **staged);
+void gm_staged_close_all(gm_staged *staged);
 
 /* gm_exchange_trade() by this path. */
 int gm_staged_exchange(gm_staged *staged, const gm_exchange_region *send, const gm_exchange_region *receive,

@@ -48,11 +48,25 @@ static void set_flow(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_
     w->pieces = (read + w->write) / piece;
 }
 
+/* Through the host, or by the network. */
 static double exchange_rate(const gm_matmul_plan *plan)
 {
     const gm_rates *rates = &plan->problem.rates;
     return workers(plan) <= gm_rates_host_ranks(rates) ? rates->exchange_near
                                                        : fmin(rates->exchange_near, rates->exchange_far);
+}
+
+/* Sets the rate of exchanges of some bytes: through the host, or from device to device where that takes less time with
+ * its start, which is returned. */
+static double set_exchange(const gm_matmul_plan *plan, double bytes, gm_work *w)
+{
+    const gm_rates *rates = &plan->problem.rates;
+    double direct = rates->exchange_direct;
+    w->exchange = exchange_rate(plan);
+    if (direct <= 0 || rates->direct_s + bytes / direct > rates->exchange_s + bytes / w->exchange)
+        return rates->exchange_s;
+    w->exchange = direct;
+    return rates->direct_s;
 }
 
 /* Chunks of panels that other ranks have read, and those that they get: while later ones are read. After the last step
@@ -65,13 +79,10 @@ static void set_sharing(const gm_matmul_plan *plan, const gm_matmul_part *part, 
         w->received += (double)received * (double)plan->problem.operand_bytes;
         w->sent += (double)sent * (double)plan->problem.operand_bytes;
     }
-    w->exchange = exchange_rate(plan);
     w->overlaps = 1;
-    double moved = fmax(w->received, w->sent);
+    double moved = fmax(w->received, w->sent), start = set_exchange(plan, moved, w);
     w->pieces += moved / (double)plan->piece; /* the ring's thread drives them on */
-    w->wait_s = moved > 0 ? plan->problem.rates.exchange_s +
-                                moved / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS)
-                          : 0;
+    w->wait_s = moved > 0 ? start + moved / w->exchange / (double)gm_min(plan->leaves, GM_MATMUL_STEPS) : 0;
 }
 
 /* The traffic along the chain of layers: a rank folds its leaves to the block that it receives, and sends it on. The
@@ -82,9 +93,9 @@ static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm
     const gm_matmul_problem *p = &plan->problem;
     const gm_rates *rates = &p->rates;
     double bytes = (double)part->rows * (double)part->cols * (double)p->accumulator_bytes;
-    w->exchange = exchange_rate(plan);
     w->received = part->layer + 1 < plan->grid[2] ? bytes : 0;
     w->sent = part->layer > 0 ? bytes : 0;
+    double start = set_exchange(plan, bytes, w);
     if (part->leaf0 > 0) /* a leaf and acc are read, acc is written */
         w->memory = 3 * bytes * (double)(part->leaf1 - part->leaf0);
     if (part->layer > 0)
@@ -98,8 +109,15 @@ static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm
                    fmax(w->received, w->sent) / w->exchange;
     double band = (double)gm_min(plan->band_rows, part->rows) * (double)gm_min(plan->block_cols, part->cols) *
                   (double)p->accumulator_bytes;
-    w->wait_s = rates->exchange_s + fmax(later, 0) +
+    w->wait_s = start + fmax(later, 0) +
                 (double)(plan->grid[2] - 2) * band / w->exchange * (double)gm_matmul_plan_blocks(plan, part);
+}
+
+double gm_matmul_cost_staged(const gm_matmul_plan *plan)
+{
+    gm_work work;
+    int works = gm_matmul_cost_work(plan, 0, &work);
+    return fmax(works ? fmax(work.received, work.sent) / exchange_rate(plan) : 0, 1e-9);
 }
 
 int gm_matmul_cost_work(const void *context, int rank, gm_work *w)

@@ -297,7 +297,9 @@ int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_chain_abandon(void *context, int status);
 
 /* The same of a product whose plan shares panels; await_turn also drives the exchanges on while other pieces have their
- * turn. And the compute stage of a SHARE piece. All ranks of the grid make the same exchanges, in the same order. */
+ * turn. And the compute stage of a SHARE piece. All ranks of the grid make the same exchanges, in the same order.
+ * expect_all: once, when exchanges are open, also on idle ranks; the status is agreed. Collective. */
+int gm_matmul_share_expect_all(gm_matmul *product);
 void gm_matmul_share_begin(gm_matmul *product);
 int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_share_abandon(void *context, int status);

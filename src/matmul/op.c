@@ -194,34 +194,16 @@ static int prepare(gm_run *run)
     return gm_matmul_op_open(run, p, status);
 }
 
-static void release(gm_run *run)
-{
-    gm_matmul *p = run->own;
-    gm_exchange_close(p->exchange);
-    p->exchange = NULL;
-}
-
 /* --- The work --- */
-
-/* NCCL starts in more time than staged exchanges take that are shorter than this. */
-static const double worth_nccl = 2; /* seconds */
-
-/* The path by the time that the exchanges of rank 0 take, which has the largest part: the same on all ranks. */
-static const char *path_of(const gm_matmul *p)
-{
-    gm_work work;
-    int works = gm_matmul_cost_work(&p->plan, 0, &work);
-    return works && work.received / work.exchange > worth_nccl ? "auto" : gm_path_staged.name;
-}
 
 /* With other layers, or with the ranks that share panels. An idle rank takes part. Collective. */
 static int open_exchange_all(gm_run *run)
 {
     gm_matmul *p = run->own;
-    return gm_matmul_plan_chains(&p->plan) || p->plan.shares
-               ? gm_job_open_exchange_all(run->job, path_of(p), "the exchanges are shorter than the start of NCCL",
-                                          &p->exchange)
-               : GM_OK;
+    if (!gm_matmul_plan_chains(&p->plan) && !p->plan.shares)
+        return GM_OK;
+    int status = gm_job_open_exchange_all(run->job, "auto", NULL, gm_matmul_cost_staged(&p->plan), &p->exchange);
+    return status || !p->plan.shares ? status : gm_matmul_share_expect_all(p);
 }
 
 static int multiply(gm_run *run)
@@ -247,11 +229,13 @@ static int run_all(gm_run *run)
               (long long)p->plan.grid[1], (long long)p->plan.grid[2], (long long)p->plan.block_rows,
               (long long)p->plan.block_cols);
     int status = open_exchange_all(run);
-    if (status)
-        return status;
-    if (!p->part.idle)
-        status = multiply(run);
-    return gm_matmul_op_judge_all(run, p, gm_job_agree_all(run->job, status));
+    if (!status) {
+        status = p->part.idle ? GM_OK : multiply(run);
+        status = gm_matmul_op_judge_all(run, p, gm_job_agree_all(run->job, status));
+    }
+    gm_exchange_close_all(p->exchange);
+    p->exchange = NULL;
+    return status;
 }
 
 static const gm_operation *variant(const gm_options *options)
@@ -272,5 +256,4 @@ const gm_operation gm_op_matmul = {.variant = variant,
                                    .by_rates = 1,
                                    .plan_json = plan_json,
                                    .prepare = prepare,
-                                   .run_all = run_all,
-                                   .release = release};
+                                   .run_all = run_all};

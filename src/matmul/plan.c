@@ -291,7 +291,7 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
                        gm_ring_budget *need)
 {
     const gm_ring_budget *budget = &plan->budget;
-    const int exchange_part = 16; /* of device memory, at most: where there is less, exchanges are staged */
+    const int exchange_part = 16; /* of device memory, at most: where there is less, NCCL is not taken */
     int64_t tiles = gm_min(budget->host, budget->device) / 8 /
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};

@@ -89,9 +89,9 @@ typedef struct exchanger {
     void *memory[2]; /* [MESSAGE] */
 } exchanger;
 
-static void close_exchanger(exchanger *e)
+static void close_exchanger_all(exchanger *e)
 {
-    gm_staged_close(e->staged);
+    gm_staged_close_all(e->staged);
     gm_pool_release(&e->pool);
 }
 
@@ -115,7 +115,7 @@ static int open_exchanger_all(const gm_rates_sample *s, exchanger *e, int64_t *o
     if (status || !*opened)
         return status;
     int before = gm_error_hush(1);
-    *opened = !gm_staged_open_all(s->ops, s->device, s->ranks, &e->staged);
+    *opened = !gm_staged_open_all(s->ops, s->device, s->ranks, 0, &e->staged);
     gm_error_hush(before);
     return gm_min_all(opened);
 }
@@ -194,7 +194,8 @@ static int measure_pairs_all(const exchanger *e, gm_rates *rates)
         status = gm_min_all(&far);
     if (status)
         return status;
-    rates->exchange_near = near < INT64_MAX ? (double)near : rates->exchange_near;
+    if (near < INT64_MAX) /* panels are read meanwhile, which the usual rate knows */
+        rates->exchange_near = rates->unified ? (double)near : fmin((double)near, rates->exchange_near);
     rates->exchange_far = far < INT64_MAX ? (double)far : rates->exchange_far;
     rates->exchanges_measured = near < INT64_MAX || far < INT64_MAX;
     return GM_OK;
@@ -207,7 +208,7 @@ static int measure_exchange_all(const gm_rates_sample *s, gm_rates *rates)
     int status = open_exchanger_all(s, &e, &opened);
     if (!status && opened)
         status = measure_pairs_all(&e, rates);
-    close_exchanger(&e);
+    close_exchanger_all(&e);
     return status;
 }
 

@@ -170,6 +170,8 @@ void gm_model_set_rates(const gm_model *m, gm_rates *rates)
     rates->from_device = gpus[m->gpu].from_device;
     if (m->link)
         rates->exchange_near = (double)m->link;
+    if (m->link)
+        rates->exchange_direct = 0;
     if (m->net)
         rates->exchange_far = (double)m->net / (double)m->gpus;
     if (m->storage)

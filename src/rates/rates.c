@@ -11,13 +11,13 @@ typedef struct defaults {
     double write_single, write_parts_rank, write_parts_host;
     double ahead_thread; /* memory of parts that a thread allocates while others read */
     double to_device, from_device;
-    double exchange_near, exchange_far;
+    double exchange_near, exchange_far, exchange_direct;
     double flop[GM_PRECISIONS]; /* own: part of the device's limit; unified: flop/s of a thread */
     double memory, verify;      /* own: part of the device's limit; unified: bytes/s of a thread */
     double piece_s;
-    double open_s, open_rank_s; /* of a run, and more for each rank of a host: hosts open side by side */
-    double rank_s, output_s;    /* for each that works; of a run that writes */
-    double exchange_s;          /* until the first exchange */
+    double open_s, open_rank_s;  /* of a run, and more for each rank of a host: hosts open side by side */
+    double rank_s, output_s;     /* for each that works; of a run that writes */
+    double exchange_s, direct_s; /* until the first exchange */
 } defaults;
 
 static const defaults of_own = {
@@ -29,8 +29,9 @@ static const defaults of_own = {
     .ahead_thread = 4e9,
     .to_device = 55e9,
     .from_device = 55e9,
-    .exchange_near = 2.5e9,
+    .exchange_near = 12e9,
     .exchange_far = 2e9,
+    .exchange_direct = 100e9,
     .flop = {[GM_PRECISION_FP64] = 0.82, [GM_PRECISION_FP32] = 0.75, [GM_PRECISION_EXACT] = 0.89},
     .memory = 0.88,
     .verify = 0.18,
@@ -38,7 +39,8 @@ static const defaults of_own = {
     .open_s = 0.006,
     .rank_s = 0.001,
     .output_s = 0.03,
-    .exchange_s = 0.01};
+    .exchange_s = 0.01,
+    .direct_s = 0.15};
 
 static const defaults of_unified = {
     .read_rank = 22e9,
@@ -111,7 +113,9 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .verify = d->verify * memory,
                         .piece_s = d->piece_s,
                         .rank_s = d->rank_s,
-                        .exchange_s = d->exchange_s};
+                        .exchange_s = d->exchange_s,
+                        .exchange_direct = s->hosts == 1 ? d->exchange_direct : 0,
+                        .direct_s = d->direct_s};
     rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s + (s->writes ? d->output_s : 0);
     for (int p = 0; p < GM_PRECISIONS; p++)
         rates->flop[p] = flop_of(s, d, (gm_precision)p);

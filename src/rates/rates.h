@@ -31,6 +31,7 @@ typedef struct gm_rates {
     double piece_s;                         /* seconds of the ring's thread for a piece */
     double open_s, rank_s; /* seconds of a run beside its passes, on these ranks; more for each of a host that works */
     double exchange_s;     /* seconds until the first exchange, beside its bytes */
+    double exchange_direct, direct_s; /* the same of devices that address each other's memory; 0: they do not */
 } gm_rates;
 
 enum { GM_ALLOCATOR_READERS = 4 }; /* I/O threads for each one that allocates memory of parts */

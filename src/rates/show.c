@@ -61,6 +61,8 @@ void gm_expectation_print(const gm_expectation *e, const gm_rates *r)
         printf("storage_rate    %.3g GB/s, read and written by all hosts\n", r->storage / giga);
     if (r->ranks > 1)
         printf("exchange_rate   %.3g GB/s on a host", r->exchange_near / giga);
+    if (r->ranks > 1 && r->exchange_direct > 0)
+        printf(", %.3g GB/s from device to device", r->exchange_direct / giga);
     if (r->ranks > 1 && r->hosts > 1)
         printf(", %.3g GB/s between hosts", r->exchange_far / giga);
     if (r->ranks > 1)
@@ -91,12 +93,13 @@ json_t *gm_expectation_json(const gm_expectation *e, const gm_rates *r)
         json_object_set_new(phases, gm_phase_name((gm_phase)phase), json_real(e->times.phases.seconds[phase]));
     for (int i = 0; i < GM_RESOURCES; i++)
         json_object_set_new(parts, gm_resource_name((gm_resource)i), json_real(e->times.resource[i]));
-    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:I, s:I}, s:{s:f, s:f, s:f, s:f, s:b, s:b}}", "seconds",
-                     e->seconds, "working", e->working, "busiest", e->busiest, "limit", gm_resource_name(e->limit),
-                     "parts", parts, "phases", phases, "bytes", bytes, "runs", "read", (json_int_t)whole(e->all.reads),
-                     "written", (json_int_t)whole(e->all.writes), "rates", "read_rank", r->read_rank, "read_host",
-                     r->read_host, "exchange_near", r->exchange_near, "exchange_far", r->exchange_far, "reads_measured",
-                     r->reads_measured, "exchanges_measured", r->exchanges_measured);
+    return json_pack("{s:f, s:i, s:i, s:s, s:o, s:o, s:o, s:{s:I, s:I}, s:{s:f, s:f, s:f, s:f, s:f, s:b, s:b}}",
+                     "seconds", e->seconds, "working", e->working, "busiest", e->busiest, "limit",
+                     gm_resource_name(e->limit), "parts", parts, "phases", phases, "bytes", bytes, "runs", "read",
+                     (json_int_t)whole(e->all.reads), "written", (json_int_t)whole(e->all.writes), "rates", "read_rank",
+                     r->read_rank, "read_host", r->read_host, "exchange_near", r->exchange_near, "exchange_far",
+                     r->exchange_far, "exchange_direct", r->exchange_direct, "reads_measured", r->reads_measured,
+                     "exchanges_measured", r->exchanges_measured);
 }
 
 static double speedup(const gm_expectation *e, const gm_expectation *single)

@@ -8,6 +8,7 @@ import re
 import gm
 
 NCCL_REASON = "NCCL exchanges memory of GPUs only"
+IPC_REASON = "a device of kind cpu does not share its memory"
 
 
 def exchange_of(name):
@@ -21,8 +22,8 @@ ran = gm.run("info --device cpu --report one.json")
 gm.ok(ran.code == 0 and "exchange between ranks" not in ran.out and exchange_of("one.json") is None,
       "one rank exchanges nothing", ran)
 ran = gm.run("info --device cpu --report two.json", 2)
-found = re.search(r"\nexchange between ranks.*\n  path +staged: " + NCCL_REASON + r".*\n  to the next +[0-9.e+-]+ GB/s",
-                  ran.out)
+found = re.search(r"\nexchange between ranks.*\n  path +staged: " + IPC_REASON + r".*; " + NCCL_REASON
+                  + r".*\n  to the next +[0-9.e+-]+ GB/s", ran.out)
 gm.ok(ran.code == 0 and not ran.errors and found, "info says which path, why, and its rate", ran)
 entry = exchange_of("two.json")
 gm.ok(entry and entry["path"] == "staged" and NCCL_REASON in entry["reason"] and entry["nccl"] is None,
@@ -45,11 +46,12 @@ ran = gm.run("bench exchange --device cpu --host-memory 48M --report bench.json 
 with open("rows.json") as file:
     rows = json.load(file)["rows"]
 entry = exchange_of("bench.json")
-gm.ok(ran.code == 0 and "without nccl: " + NCCL_REASON in ran.err and entry["path"] == "staged"
+said = "without ipc: " + IPC_REASON in ran.err and "without nccl: " + NCCL_REASON in ran.err
+gm.ok(ran.code == 0 and said and entry["path"] == "staged" and IPC_REASON in entry["reason"]
       and NCCL_REASON in entry["reason"], "bench exchange says what it leaves out", ran, entry)
 gm.ok({row["variant"].split(", ")[-1] for row in rows} == {"staged", "copy to host"}, "and measures the rest", rows)
 ran = gm.run("info --exchange carrier-pigeon", 2)
-faults = gm.faults_of_refusal(ran, 2, r"--exchange 'carrier-pigeon': expected auto\|staged\|nccl")
+faults = gm.faults_of_refusal(ran, 2, r"--exchange 'carrier-pigeon': expected auto\|ipc\|nccl\|staged")
 gm.ok(not faults, "a path that there is not", ran, *faults)
 
 # --- A rank that dies: the others wait for its messages in a library that stands for NCCL ---

@@ -6,6 +6,7 @@
 #include "tests/src/slow/products.h"
 #include "tests/src/slow/queue.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const gm_device_ops *real;
@@ -36,6 +37,31 @@ static void release(gm_device *device, void *memory)
     size_t bytes = slow_memory_rest(memory);
     slow_queue_settle();
     gm_memory_release(GM_DEVICE, (int64_t)bytes);
+    slow_memory_free(memory);
+}
+
+static int share(gm_device *device, const void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY])
+{
+    (void)device;
+    slow_memory_share(memory, shared);
+    why[0] = '\0';
+    return GM_OK;
+}
+
+static int open_shared(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
+{
+    (void)device;
+    *memory = slow_memory_open(shared);
+    snprintf(why, GM_SHARED_WHY, "%s", *memory ? "" : "no such memory");
+    return GM_OK;
+}
+
+static void close_shared(gm_device *device, void *memory)
+{
+    (void)device;
+    if (!memory)
+        return;
+    slow_queue_settle();
     slow_memory_free(memory);
 }
 
@@ -159,6 +185,9 @@ const gm_device_ops *slow_device_ops(const gm_device_ops *of)
     slow.close = close_device;
     slow.alloc = alloc;
     slow.free = release;
+    slow.share = share;
+    slow.open_shared = open_shared;
+    slow.close_shared = close_shared;
     slow.copy_in = copy_in;
     slow.copy_out = copy_out;
     slow.copy_within = copy_within;

@@ -258,7 +258,7 @@ static void close_net(net *n)
 {
     gm_bench *bench = n->bench;
     for (int i = 0; i < n->count; i++)
-        gm_exchange_close(n->paths[i].exchange);
+        gm_exchange_close_all(n->paths[i].exchange);
     bench->ops->host_free(bench->device, n->back);
     bench->ops->free(bench->device, n->dst);
     bench->ops->free(bench->device, n->src);
@@ -270,12 +270,12 @@ static int open_path_all(net *n, const gm_path *path)
     gm_job *job = n->bench->job;
     open_path *p = &n->paths[n->count++];
     p->kind = path;
-    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", &p->exchange);
+    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", 0, &p->exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
     gm_error_clear();
     gm_note("bench exchange: without %s: %s", path->name, job->exchange.reason);
-    gm_exchange_close(p->exchange);
+    gm_exchange_close_all(p->exchange);
     n->count--;
     return GM_OK;
 }
@@ -294,11 +294,13 @@ static int open_paths_all(net *n)
         if (!is_any && strcmp(wanted, path->name) != 0)
             continue;
         status = open_path_all(n, path);
-        if (is_any && best.reason[0])
-            memcpy(job->exchange.reason, best.reason, sizeof best.reason);
-        if (best.version[0])
-            memcpy(job->exchange.version, best.version, sizeof best.version);
-        best = best.path[0] ? best : job->exchange;
+        if (job->exchange.version[0])
+            memcpy(best.version, job->exchange.version, sizeof best.version);
+        if (best.path[0])
+            continue;
+        memcpy(best.path, job->exchange.path, sizeof best.path);
+        if (!best.path[0] || !is_any)
+            gm_exchange_add_reason(&best, job->exchange.reason);
     }
     job->exchange = best;
     return status || n->count > 0 ? status : gm_fail(GM_EDEVICE, "bench exchange: no path works");

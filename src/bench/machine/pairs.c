@@ -73,7 +73,7 @@ static int exchange_names_all(pairs *p)
     const gm_job *job = p->bench->job;
     place mine = {.host = job->ranks->host_index, .node = job->info.numa_node};
     memcpy(mine.uuid, job->info.uuid, sizeof mine.uuid);
-    int status = p->bench->measure->share(p->bench->device, p->src, &mine.memory, mine.why);
+    int status = p->bench->ops->share(p->bench->device, p->src, &mine.memory, mine.why);
     status = gm_job_agree_all(job, status);
     if (!status)
         status = gm_gather_all(job->ranks, &mine, sizeof mine, p->places);
@@ -93,7 +93,7 @@ static int attach(pairs *p, int from, char why[GM_SHARED_WHY])
     if (p->memory[from])
         return GM_OK;
     memcpy(why, p->places[from].why, GM_SHARED_WHY);
-    int status = why[0] ? GM_OK : p->bench->measure->attach(p->bench->device, &p->places[from].memory, &memory, why);
+    int status = why[0] ? GM_OK : p->bench->ops->open_shared(p->bench->device, &p->places[from].memory, &memory, why);
     p->memory[from] = memory;
     return status;
 }
@@ -103,7 +103,7 @@ static int close_pairs_all(pairs *p, int status)
 {
     gm_bench *bench = p->bench;
     for (int r = 0; r < p->ranks && p->memory; r++)
-        bench->measure->detach(bench->device, p->memory[r]);
+        bench->ops->close_shared(bench->device, p->memory[r]);
     status = gm_job_agree_all(bench->job, status);
     bench->ops->host_free(bench->device, p->back);
     bench->ops->free(bench->device, p->dst);
@@ -243,7 +243,7 @@ int gm_bench_pairs_all(gm_bench *bench)
     pairs p = {.bench = bench, .rank = bench->job->ranks->rank, .ranks = bench->job->ranks->size};
     if (p.ranks == 1)
         return GM_OK;
-    if (!bench->measure->share) {
+    if (!bench->ops->share) {
         gm_note("bench link: a device of kind %s does not share its memory: no pairs of devices", bench->ops->kind);
         return GM_OK;
     }

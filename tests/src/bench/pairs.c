@@ -1,4 +1,4 @@
-/* The pairs of bench link, on three ranks whose device memory is a file that the others map: each ordered pair and the
+/* The pairs of bench link, on three ranks of slow devices, whose memory the others map: each ordered pair and the
  * ring have a row; wrong bytes on one rank are an error; memory that cannot be shared, or reached, is a row without a
  * rate. */
 #include "src/bench/machine/pairs.h"
@@ -9,101 +9,31 @@
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-enum { RANKS = 3, BLOCKS = 64 };
+enum { RANKS = 3 };
 
 static gm_ranks ranks;
 static gm_device_ops ops;
-static gm_measure_ops measure;
-static int refuses, is_unreached, is_corrupt; /* on this rank: share, attach; the memory that it shares */
+static const gm_device_ops *slow;
+static int refuses, is_unreached, is_corrupt; /* on this rank: share, open_shared; the memory that it shares */
 
-static struct {
-    void *memory;
-    size_t bytes;
-    char name[GM_SHARED_NAME];
-} blocks[BLOCKS];
-
-static int find_block(const void *memory)
+static int share(gm_device *device, const void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY])
 {
-    for (int i = 0; i < BLOCKS; i++)
-        if (blocks[i].memory == memory)
-            return i;
-    return -1;
-}
-
-static void *map(const char *name, size_t *bytes, int flags)
-{
-    char path[512];
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : "/tmp", name);
-    int file = open(path, O_RDWR | flags, 0600);
-    if (file < 0 || (flags && ftruncate(file, (off_t)*bytes)))
-        return NULL;
-    *bytes = (size_t)lseek(file, 0, SEEK_END);
-    void *memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-static int alloc(gm_device *device, size_t bytes, void **out)
-{
-    static int number;
-    int i = find_block(NULL);
-    (void)device;
-    blocks[i].bytes = bytes + 16;
-    snprintf(blocks[i].name, sizeof blocks[i].name, "gpu-%d-%d", ranks.rank, number++);
-    *out = blocks[i].memory = map(blocks[i].name, &blocks[i].bytes, O_CREAT);
-    if (*out)
-        slow_memory_add(*out, bytes);
-    return *out ? GM_OK : gm_fail(GM_EDEVICE, "no file for device memory");
-}
-
-static void release(gm_device *device, void *memory)
-{
-    int i = memory ? find_block(memory) : -1;
-    (void)device;
-    if (i < 0)
-        return;
-    slow_memory_remove(memory);
-    munmap(memory, blocks[i].bytes);
-    blocks[i].memory = NULL;
-}
-
-static int share(gm_device *device, void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY])
-{
-    (void)device;
-    memset(shared, 0, sizeof *shared);
-    snprintf(why, GM_SHARED_WHY, "%s", refuses ? "planted: it is not shared" : "");
-    memcpy(shared->name, blocks[find_block(memory)].name, sizeof shared->name);
+    int status = slow->share(device, memory, shared, why);
+    if (refuses)
+        snprintf(why, GM_SHARED_WHY, "planted: it is not shared");
     if (is_corrupt)
-        ((char *)memory)[(5 << 20) / 2] ^= 1;
-    return GM_OK;
+        slow_memory_find(memory, 0)[(5 << 20) / 2] ^= 1;
+    return status;
 }
 
-static int attach(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
+static int open_shared(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
 {
-    size_t bytes;
-    (void)device;
-    snprintf(why, GM_SHARED_WHY, "%s", is_unreached ? "planted: it is too far" : "");
-    *memory = is_unreached ? NULL : map(shared->name, &bytes, 0);
-    if (*memory)
-        slow_memory_add(*memory, bytes);
-    return GM_OK;
-}
-
-static void detach(gm_device *device, void *memory)
-{
-    (void)device;
-    if (memory) {
-        slow_memory_remove(memory);
-        munmap(memory, 4 << 20);
-    }
+    *memory = NULL;
+    snprintf(why, GM_SHARED_WHY, "planted: it is too far");
+    return is_unreached ? GM_OK : slow->open_shared(device, shared, memory, why);
 }
 
 /* --- Runs --- */
@@ -129,14 +59,10 @@ static void measure_pairs(gm_job *job)
 {
     const gm_device_ops *real = job->ops;
     gm_bench bench = {.job = job, .test = "link", .is_brief = is_brief};
-    ops = *slow_device_ops(real);
-    measure = *real->measure;
-    measure.share = share;
-    measure.attach = attach;
-    measure.detach = detach;
-    ops.alloc = alloc;
-    ops.free = release;
-    ops.measure = &measure;
+    slow = slow_device_ops(real);
+    ops = *slow;
+    ops.share = share;
+    ops.open_shared = open_shared;
     job->ops = &ops;
     outcome = gm_bench_open_all(job, &bench);
     if (!outcome)

@@ -72,6 +72,7 @@ const gm_device_ops *fake_library_ops(void)
     ops = *slow_device_ops(&gm_device_cpu);
     ops.attach = attach;
     ops.stream = stream;
+    ops.share = NULL;
     fake_library_plant(FAKE_GOOD);
     return &ops;
 }

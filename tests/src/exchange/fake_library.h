@@ -6,7 +6,8 @@
 #include "base/device.h"
 #include "tests/src/exchange/fake_nccl.h"
 
-/* The slow device with attach() and stream(), on which NCCL can be opened. Plants FAKE_GOOD. */
+/* The slow device with attach() and stream(), on which NCCL can be opened, and without share(), so that it is the best
+ * path. Plants FAKE_GOOD. */
 const gm_device_ops *fake_library_ops(void);
 
 /* The fault of the library in this process, from now on. */

@@ -19,6 +19,7 @@
 
 static gm_ranks ranks;
 static gm_device *device;
+static int is_direct; /* the path is ipc */
 
 /* --- Memory that cannot be shared: the linker replaces memfd_create() (-Wl,--wrap) --- */
 
@@ -57,12 +58,41 @@ static int failing_copy_in(gm_queue *queue, void *dst, size_t dst_pitch, const v
                        : working->copy_in(queue, dst, dst_pitch, src, src_pitch, width, rows);
 }
 
+static int failing_copy_within(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                               size_t width, int64_t rows)
+{
+    return is_struck() ? gm_fail(GM_EDEVICE, "planted failure")
+                       : working->copy_within(queue, dst, dst_pitch, src, src_pitch, width, rows);
+}
+
+static int failing_share(gm_device *of, const void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY])
+{
+    int status = working->share(of, memory, shared, why);
+    if (is_struck())
+        snprintf(why, GM_SHARED_WHY, "planted failure");
+    return status;
+}
+
+static int failing_open(gm_device *of, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
+{
+    if (!is_struck())
+        return working->open_shared(of, shared, memory, why);
+    snprintf(why, GM_SHARED_WHY, "planted failure");
+    *memory = NULL;
+    return GM_OK;
+}
+
 /* --- Failures --- */
+
+static const gm_path *path(void)
+{
+    return is_direct ? &gm_path_ipc : &gm_path_staged;
+}
 
 static int exchange(gm_staged *s, const gm_device_ops *ops, const link *links, int count, int gap, int status,
                     int *arrived)
 {
-    const way w = {&gm_path_staged, s, ops, device, &ranks, ""};
+    const way w = {path(), s, ops, device, &ranks, ""};
     return link_exchange(&w, links, count, gap, status, arrived);
 }
 
@@ -84,10 +114,14 @@ static void test_failing_copy(gm_staged *s, int is_out, int n)
     int arrived, status;
     snprintf(name, sizeof name, "copy %d %s the device fails", n, is_out ? "from" : "to");
     failing = *working;
-    if (is_out)
+    if (is_out) {
         failing.copy_out = failing_copy_out;
-    else
+        failing.share = failing_share;
+    } else {
         failing.copy_in = failing_copy_in;
+        failing.copy_within = failing_copy_within;
+        failing.open_shared = failing_open;
+    }
     copies_left = ranks.rank == 1 ? n : -1;
     status = exchange(s, &failing, link_ring, LINK_RANKS, 0, GM_OK, &arrived);
     if (ranks.rank == 1)
@@ -145,7 +179,7 @@ static void test_signal(gm_staged *s, const gm_device_ops *ops)
 static gm_staged *open_staged(const gm_device_ops *ops, int expected)
 {
     gm_staged *s = NULL;
-    int status = gm_staged_open_all(ops, device, &ranks, &s);
+    int status = gm_staged_open_all(ops, device, &ranks, is_direct, &s);
     tap_ok(status == expected, "open: status %d", status);
     gm_error_clear();
     return s;
@@ -155,24 +189,57 @@ static void test_failures(void)
 {
     gm_staged *s = open_staged(&failing, GM_OK);
     for (int is_out = 0; is_out < 2; is_out++)
-        for (int n = 0; n < 8; n += 1 + n)
+        for (int n = 0; n < (is_direct ? 2 : 8); n += 1 + n)
             test_failing_copy(s, is_out, n);
-    gm_staged_close(s);
+    gm_staged_close_all(s);
+}
+
+/* Memory that a thread opens before the first exchange from it; where it fails on rank 1 the exchange tries again. */
+static void test_expected(int fails)
+{
+    const int next = (ranks.rank + 1) % LINK_RANKS, last = (ranks.rank + LINK_RANKS - 1) % LINK_RANKS;
+    const size_t bytes = (size_t)5 << 20;
+    void *memory[2];
+    int wrong = 0;
+    failing = *working;
+    failing.open_shared = failing_open;
+    gm_staged *s = open_staged(&failing, GM_OK);
+    for (int i = 0; i < 2; i++) {
+        if (working->alloc(device, bytes, &memory[i]))
+            exit(1);
+        memset(slow_device_bytes(memory[i]), i ? 0 : 1 + ranks.rank, bytes);
+    }
+    copies_left = fails && ranks.rank == 1 ? 0 : -1;
+    const gm_exchange_source source = {.memory = memory[0], .from = last};
+    const gm_exchange_region send = {next, memory[0], bytes, bytes, 1}, receive = {last, memory[1], bytes, bytes, 1};
+    int status = gm_path_ipc.expect_all(s, &source, 1);
+    if (!status)
+        status = gm_staged_exchange(s, &send, &receive, NULL, GM_OK);
+    status = gm_agree_all(&ranks, status);
+    const char *arrived = slow_device_bytes(memory[1]);
+    for (size_t i = 0; i < bytes; i++)
+        wrong += arrived[i] != 1 + last;
+    tap_ok(!status && !wrong && copies_left < 0, "memory that is expected%s: status %d, %d bytes are wrong",
+           fails ? ", and not opened at first" : "", status, wrong);
+    gm_staged_close_all(s);
+    for (int i = 0; i < 2; i++)
+        working->free(device, memory[i]);
+    failing = *working;
 }
 
 static void test_device(const gm_device_ops *ops, const char *name)
 {
     int64_t used = gm_memory_used(GM_HOST);
     gm_staged *s = open_staged(ops, GM_OK);
-    if (!ops->unified) /* slots to send, and to receive where they are not shared */
+    if (!ops->unified && !is_direct) /* slots to send, and to receive where they are not shared */
         tap_ok((gm_memory_used(GM_HOST) - used < 9 << 20) == (strstr(name, "shared") != NULL), "%s", name);
-    const way w = {&gm_path_staged, s, ops, device, &ranks, name};
+    const way w = {path(), s, ops, device, &ranks, name};
     link_test_random(&w);
     link_test_large(&w);
     link_test_event(&w);
     test_failed_rank(s, ops, name);
     test_self(s, ops, name);
-    gm_staged_close(s);
+    gm_staged_close_all(s);
 }
 
 int main(void)
@@ -190,12 +257,19 @@ int main(void)
     test_failures();
     shares = 1;
     test_failures();
+    is_direct = 1;
+    test_device(working, "from device to device");
+    test_expected(0);
+    test_expected(1);
+    test_failures();
+    gm_staged_close_all(open_staged(&gm_device_cpu, GM_EDEVICE));
+    is_direct = 0;
     gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + (5 << 20));
-    gm_staged_close(open_staged(working, GM_EDEVICE));
+    gm_staged_close_all(open_staged(working, GM_EDEVICE));
     gm_memory_set_cap(GM_HOST, INT64_MAX);
     gm_staged *s = open_staged(working, GM_OK);
     test_signal(s, working);
-    gm_staged_close(s);
+    gm_staged_close_all(s);
     tap_ok(gm_memory_used(GM_HOST) == before, "all memory is released");
     gm_device_cpu.close(device);
     int code = tap_done();

@@ -235,7 +235,7 @@ static void test_products(void)
                  {"nodes=4,gpus=4,storage=1T,net=100G,link=300G", square, GM_RESOURCE_KERNELS},
                  {"nodes=4,gpus=4,storage=1G,net=100G,link=300G", square, GM_RESOURCE_STORAGE},
                  {"nodes=4,gpus=4,node_storage=1G,net=100G,link=300G", square, GM_RESOURCE_STORAGE},
-                 {"nodes=1024,gpus=4,net=50G,storage=100G", large, GM_RESOURCE_NETWORK},
+                 {"nodes=1024,gpus=4,net=50G,link=2G,storage=100G", large, GM_RESOURCE_NETWORK},
                  {"nodes=1,node_storage=20G", deep, GM_RESOURCE_STORAGE},
                  {"nodes=64,gpus=4", small, GM_RESOURCE_START}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

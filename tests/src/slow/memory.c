@@ -1,9 +1,10 @@
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, syscall() */
 #include "tests/src/slow/memory.h"
 
 #include "base/size.h"
 #include "base/status.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,13 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { ZONE = 256, NEW = 0xa7, EDGE = 0x5c };
 
 typedef struct block {
     struct block *next;
     char *address, *bytes; /* of calls; where they are: the same for memory of the test */
-    size_t size, mapped;   /* mapped: at address - ZONE; 0: memory of the test */
+    size_t size, mapped;   /* mapped: of both, from a zone before them on; 0: memory of the test */
+    int fd;                /* of the bytes; -1: of another process */
+    int64_t number;
 } block;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -80,19 +85,60 @@ static block find(const void *address)
     return found;
 }
 
+/* The bytes of a file, with a zone before and after them, as memory of the device. */
+static int map(int fd, size_t bytes, block *b)
+{
+    *b = (block){.size = bytes, .mapped = bytes + 2 * ZONE, .fd = -1};
+    char *pages = mmap(NULL, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory = fd < 0 ? MAP_FAILED : mmap(NULL, b->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    b->address = pages + ZONE;
+    b->bytes = memory + ZONE;
+    return pages != MAP_FAILED && memory != MAP_FAILED;
+}
+
 void *slow_memory_alloc(size_t bytes)
 {
-    block b = {.size = bytes, .mapped = bytes + 2 * ZONE};
-    char *pages = mmap(NULL, b.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *memory = aligned_alloc(ZONE, (size_t)gm_round_up((int64_t)bytes, ZONE) + 2 * ZONE);
-    if (pages == MAP_FAILED || !memory)
+    static int64_t count;
+    block b;
+    int fd = (int)syscall(SYS_memfd_create, "slow-device", 0); /* tests replace memfd_create() */
+    if (fd < 0 || ftruncate(fd, (off_t)bytes + 2 * ZONE) || !map(fd, bytes, &b))
         return NULL;
-    b.address = pages + ZONE;
-    b.bytes = memory + ZONE;
-    memset(memory, EDGE, ZONE);
+    b.fd = fd;
+    b.number = ++count;
+    memset(b.bytes - ZONE, EDGE, ZONE);
     memset(b.bytes, NEW, bytes); /* nothing that a program may rely on: numbers of any type that are no zeros */
     memset(b.bytes + bytes, EDGE, ZONE);
     return add(b);
+}
+
+/* Where the bytes are, for another process. */
+typedef struct place {
+    long process;
+    int fd;
+    size_t bytes;
+} place;
+
+void slow_memory_share(const void *address, gm_shared_memory *shared)
+{
+    block b = find(address);
+    const place at = {(long)getpid(), b.fd, b.size};
+    if (!b.mapped || b.fd < 0)
+        slow_die("%p is shared, and is no allocation of the device", address);
+    *shared = (gm_shared_memory){.number = b.number, .offset = (const char *)address - b.address};
+    memcpy(shared->name, &at, sizeof at);
+}
+
+void *slow_memory_open(const gm_shared_memory *shared)
+{
+    char path[64];
+    place at;
+    block b;
+    memcpy(&at, shared->name, sizeof at);
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", at.process, at.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC), is_there = map(fd, at.bytes, &b);
+    if (fd >= 0)
+        close(fd);
+    return is_there ? add(b) : NULL;
 }
 
 static int is_edge(const char *zone)
@@ -110,7 +156,9 @@ void slow_memory_free(void *memory)
         slow_die("bytes %s an allocation of %zu bytes are written", is_edge(b.bytes - ZONE) ? "after" : "before",
                  b.size);
     munmap(b.address - ZONE, b.mapped);
-    free(b.bytes - ZONE);
+    munmap(b.bytes - ZONE, b.mapped);
+    if (b.fd >= 0)
+        close(b.fd);
 }
 
 void slow_memory_add(void *memory, size_t bytes)

@@ -4,6 +4,8 @@
 #ifndef GM_TESTS_SRC_SLOW_MEMORY_H
 #define GM_TESTS_SRC_SLOW_MEMORY_H
 
+#include "base/device.h"
+
 #include <stddef.h>
 
 /* Ends the test: prints a reason. */
@@ -13,6 +15,11 @@ _Noreturn void slow_die(const char *format, ...) __attribute__((format(printf, 1
  * where bytes of a red zone that have changed end the test. */
 void *slow_memory_alloc(size_t bytes);
 void slow_memory_free(void *memory);
+
+/* Says where memory of an allocation lies. The begin of an allocation that another process has shared, freed as one of
+ * this process; NULL: it cannot be had. */
+void slow_memory_share(const void *address, gm_shared_memory *shared);
+void *slow_memory_open(const gm_shared_memory *shared);
 
 /* Memory of the test, which both sides may use, as device memory from now on; and no longer. */
 void slow_memory_add(void *memory, size_t bytes);

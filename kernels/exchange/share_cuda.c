@@ -1,6 +1,5 @@
-/* Memory of other processes' GPUs, by the handles of CUDA's interprocess communication. A handle names the whole
- * allocation: memory of cudaMalloc() that shares its pages with other allocations would be named with them, so callers
- * share allocations of some MiB. */
+/* Memory of other processes' GPUs, by the handles of CUDA's interprocess communication (cudaIpcGetMemHandle). A handle
+ * names the whole allocation, and what shares its pages: CUDA puts allocations of less than 2 MiB side by side. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,21 +17,25 @@ static void explain(cudaError_t error, const char *call, char why[GM_SHARED_WHY]
     snprintf(why, GM_SHARED_WHY, "%s: %s", call, cudaGetErrorString(error));
 }
 
-int gm_cuda_share(gm_device *device, void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY])
+int gm_cuda_share(gm_device *device, const void *memory, gm_shared_memory *shared, char why[GM_SHARED_WHY])
 {
     cudaIpcMemHandle_t handle;
-    (void)device;
+    gm_allocation of = gm_ledger_find(&device->memory, memory);
     memset(shared, 0, sizeof *shared);
     memset(&handle, 0, sizeof handle);
-    explain(cudaIpcGetMemHandle(&handle, memory), "cudaIpcGetMemHandle", why);
+    if (of.memory == NULL)
+        return gm_fail(GM_EINTERNAL, "memory that is to be shared is none of GPU %d", device->number);
+    shared->number = of.number;
+    shared->offset = (const char *)memory - (const char *)of.memory;
+    explain(cudaIpcGetMemHandle(&handle, of.memory), "cudaIpcGetMemHandle", why);
     memcpy(shared->name, &handle, sizeof handle);
     return GM_OK;
 }
 
-int gm_cuda_attach(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
+int gm_cuda_open_shared(gm_device *device, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
 {
     cudaIpcMemHandle_t handle;
-    (void)device;
+    cudaSetDevice(device->index); /* the current device is per thread */
     *memory = NULL;
     memcpy(&handle, shared->name, sizeof handle);
     explain(cudaIpcOpenMemHandle(memory, handle, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle", why);
@@ -41,9 +44,9 @@ int gm_cuda_attach(gm_device *device, const gm_shared_memory *shared, void **mem
     return GM_OK;
 }
 
-void gm_cuda_detach(gm_device *device, void *memory)
+void gm_cuda_close_shared(gm_device *device, void *memory)
 {
-    (void)device;
+    cudaSetDevice(device->index);
     if (memory != NULL && cudaIpcCloseMemHandle(memory) != cudaSuccess)
         cudaGetLastError();
 }
