@@ -196,6 +196,7 @@ typedef struct gm_cursor {
     int64_t loads, step;  /* steps loaded and multiplied, counted over all blocks: they pick the panels */
     int64_t products;     /* MULTIPLY pieces, counted over all blocks */
     int64_t leaf;         /* the next one of the step that is multiplied */
+    int back;             /* the stage after the product of a step */
     int64_t band;         /* the next one of the block */
     int matrix;
     gm_strips strips;

@@ -113,11 +113,18 @@ static void enter_bands(gm_matmul *p)
     p->cursor.stage = bands_multiply(p) && p->cursor.done < p->part.leaf1 ? AT_PROBE_REST : AT_BAND;
 }
 
-/* Has the device fewer products before it than it should? */
+/* Has the device fewer products before it than it should? When there is little left to be read one is enough: what
+ * waits before the bands delays the first result. */
 static int wants_product(const gm_matmul *p)
 {
+    const gm_cursor *c = &p->cursor;
+    int64_t left = p->part.leaf1 - c->leaf1, last = c->products - (left > p->plan.step_leaves ? GM_AHEAD : 1);
     int done = 1;
-    return p->job->ops->event_done(p->multiplied[p->cursor.products % GM_AHEAD], &done) || done;
+    if (last < 0)
+        return 1;
+    if (last >= p->products)
+        return 0;
+    return p->job->ops->event_done(p->multiplied[last % GM_AHEAD], &done) || done;
 }
 
 /* Is the next step whose panels are whole to be multiplied as a whole, and now? */
@@ -135,12 +142,19 @@ static int is_due(const gm_matmul *p)
            (needs_panel || c->leaf1 == p->part.leaf1 || wants_product(p));
 }
 
+/* The product of a step; then the walk goes on here. */
+static void multiply_and_return(gm_cursor *c)
+{
+    c->back = c->stage;
+    c->stage = AT_PROBE;
+}
+
 static int at_flow(gm_matmul *p, gm_piece *piece)
 {
     (void)piece;
     gm_cursor *c = &p->cursor;
     if (is_due(p)) {
-        c->stage = AT_PROBE;
+        multiply_and_return(c);
     } else if (c->leaf1 < p->part.leaf1) {
         c->leaf0 = c->leaf1;
         c->leaf1 = gm_matmul_plan_step_end(&p->plan, &p->part, c->leaf0);
@@ -158,6 +172,10 @@ static int at_flow(gm_matmul *p, gm_piece *piece)
 static int at_load(gm_matmul *p, gm_piece *piece)
 {
     gm_cursor *c = &p->cursor;
+    if (p->plan.keep && is_due(p)) { /* the panels of other steps are whole meanwhile, or a product is done */
+        multiply_and_return(c);
+        return 0;
+    }
     if (gm_strips_next(&c->strips, piece)) {
         piece->kind = GM_PIECE_LOAD;
         piece->matrix = c->matrix;
@@ -226,7 +244,7 @@ static int at_multiply(gm_matmul *p, gm_piece *piece)
         c->done = end;
         c->step++;
     }
-    c->stage = piece->last ? AT_FLOW : AT_MULTIPLY;
+    c->stage = piece->last ? c->back : AT_MULTIPLY;
     return 1;
 }
 
