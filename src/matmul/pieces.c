@@ -119,12 +119,8 @@ static int wants_product(const gm_matmul *p)
 {
     const gm_cursor *c = &p->cursor;
     int64_t left = p->part.leaf1 - c->leaf1, last = c->products - (left > p->plan.step_leaves ? GM_AHEAD : 1);
-    int done = 1;
-    if (last < 0)
-        return 1;
-    if (last >= p->products)
-        return 0;
-    return p->job->ops->event_done(p->multiplied[last % GM_AHEAD], &done) || done;
+    int done = last < p->products;
+    return last < 0 || (done && (p->job->ops->event_done(p->multiplied[last % GM_AHEAD], &done) || done));
 }
 
 /* Is the next step whose panels are whole to be multiplied as a whole, and now? */
@@ -142,19 +138,13 @@ static int is_due(const gm_matmul *p)
            (needs_panel || c->leaf1 == p->part.leaf1 || wants_product(p));
 }
 
-/* The product of a step; then the walk goes on here. */
-static void multiply_and_return(gm_cursor *c)
-{
-    c->back = c->stage;
-    c->stage = AT_PROBE;
-}
-
 static int at_flow(gm_matmul *p, gm_piece *piece)
 {
     (void)piece;
     gm_cursor *c = &p->cursor;
     if (is_due(p)) {
-        multiply_and_return(c);
+        c->back = AT_FLOW;
+        c->stage = AT_PROBE;
     } else if (c->leaf1 < p->part.leaf1) {
         c->leaf0 = c->leaf1;
         c->leaf1 = gm_matmul_plan_step_end(&p->plan, &p->part, c->leaf0);
@@ -172,8 +162,9 @@ static int at_flow(gm_matmul *p, gm_piece *piece)
 static int at_load(gm_matmul *p, gm_piece *piece)
 {
     gm_cursor *c = &p->cursor;
-    if (p->plan.keep && is_due(p)) { /* the panels of other steps are whole meanwhile, or a product is done */
-        multiply_and_return(c);
+    if (p->plan.keep && is_due(p)) { /* a product is done, or the panels of a step have become whole */
+        c->back = AT_LOAD;
+        c->stage = AT_PROBE;
         return 0;
     }
     if (gm_strips_next(&c->strips, piece)) {

@@ -1,7 +1,6 @@
 #include "src/plan/plan.h"
 
 #include "base/memory.h"
-#include "src/exchange/path.h"
 #include "src/rates/measure.h"
 
 #include <math.h>
@@ -27,6 +26,7 @@ int gm_plan_set_rates_all(const gm_run *run)
                                 .ops = job->ops,
                                 .handle = job->device,
                                 .kernel = gm_kernel_find(job->options->kernel),
+                                .path = job->options->exchange,
                                 .unified = job->ops->unified,
                                 .threads = job->threads,
                                 .ranks = job->ranks->size,
@@ -35,8 +35,6 @@ int gm_plan_set_rates_all(const gm_run *run)
                                 .writes = run->shape.outputs > 0,
                                 .parts = strcmp(job->options->output_layout, "parts") == 0};
     gm_rates_default(&setting, &job->rates);
-    if (strcmp(job->options->exchange, "auto") != 0 && strcmp(job->options->exchange, gm_path_ipc.name) != 0)
-        job->rates.exchange_direct = 0;
     if (job->model.nodes)
         gm_model_set_rates(&job->model, &job->rates);
     return gm_job_agree_all(job, gm_broadcast_all(&job->rates, sizeof job->rates));

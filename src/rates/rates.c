@@ -2,8 +2,10 @@
 
 #include "base/size.h"
 #include "kernels/matmul/calls.h"
+#include "src/exchange/path.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The defaults of a kind of device. docs/performance.md, "Rates that plans expect", has the source of each. */
 typedef struct defaults {
@@ -86,6 +88,11 @@ static double flop_of(const gm_rates_setting *s, const defaults *d, gm_precision
     return part * or_usual(wide ? s->device->fp64_limit : s->device->fp32_limit, usual_flop);
 }
 
+static int may_be_direct(const char *path)
+{
+    return !path || strcmp(path, "auto") == 0 || strcmp(path, gm_path_ipc.name) == 0;
+}
+
 void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
 {
     const defaults *d = s->unified ? &of_unified : &of_own;
@@ -114,7 +121,7 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .piece_s = d->piece_s,
                         .rank_s = d->rank_s,
                         .exchange_s = d->exchange_s,
-                        .exchange_direct = s->hosts == 1 ? d->exchange_direct : 0,
+                        .exchange_direct = s->hosts == 1 && may_be_direct(s->path) ? d->exchange_direct : 0,
                         .direct_s = d->direct_s};
     rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s + (s->writes ? d->output_s : 0);
     for (int p = 0; p < GM_PRECISIONS; p++)

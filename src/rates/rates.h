@@ -42,6 +42,7 @@ typedef struct gm_rates_setting {
     const gm_device_ops *ops; /* whose products these are; NULL: of a device that does not tell their speed */
     gm_device *handle;        /* of ops; NULL: any */
     gm_kernel kernel;         /* that multiplies */
+    const char *path;         /* of exchanges, as --exchange has it; NULL: any */
     int unified, threads;     /* of the kind of device; of a rank */
     int ranks, hosts, sharers;
     int writes, parts; /* there is an output; as parts */
