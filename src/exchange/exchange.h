@@ -3,6 +3,7 @@
  *
  *   nccl.c      NCCL: from device to device
  *   staged.h    in pieces: through pinned memory of both hosts, and MPI; and ("ipc") straight from a device of the host
+ *   half.h      the pieces of an exchange in one direction, of both
  *   window.h    device memory of other ranks of the host
  *   shared.h    host memory that several ranks address
  *   cut.h       a region as pieces

@@ -17,8 +17,8 @@ typedef enum gm_half_way { GM_HALF_SEND, GM_HALF_RECEIVE, GM_HALF_WAYS } gm_half
  * memory, which it addresses. */
 typedef enum gm_carrier { GM_BY_MESSAGE, GM_FROM_SLOT, GM_FROM_DEVICE, GM_CARRIERS } gm_carrier;
 
-/* The stages of a piece. The message has its bytes; or says where they are, and the receiver then releases them.
- * GM_HALF_COPY of a piece that is to be copied from the sender's device memory: what `after` marks is done there. */
+/* The stages of a piece. The message has its bytes; or says where they are, and the receiver then releases them. From
+ * device memory the receiver alone copies: the sender's GM_HALF_COPY is over when the bytes are there (`after`). */
 typedef enum gm_half_stage { GM_HALF_COPY, GM_HALF_MESSAGE, GM_HALF_RELEASE, GM_HALF_STAGES } gm_half_stage;
 
 /* A message that does not have the bytes of a piece: from the device, where they are. */
@@ -43,6 +43,7 @@ typedef struct gm_half {
     int is_copying[GM_HALF_SLOTS]; /* from the device: its copy has begun */
 } gm_half;
 
+/* The state of the path staged or ipc (is_direct). */
 struct gm_staged {
     const gm_device_ops *ops;
     const gm_ranks *ranks;

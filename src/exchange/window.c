@@ -112,8 +112,8 @@ static int open_at(gm_windows *w, int i, const window *closed)
     return status || memory
                ? status
                : gm_fail(GM_EDEVICE,
-                         "rank %d does not address the device memory of rank %d: %s; --exchange staged goes "
-                         "through the host",
+                         "rank %d does not address the device memory of rank %d: %s; --exchange staged goes through "
+                         "the host",
                          w->ranks->rank, closed->rank, why);
 }
 
@@ -196,7 +196,8 @@ int gm_windows_expect_all(gm_windows *w, const gm_exchange_source *sources, int 
         status = show_all(w, sources, count, mine, shown);
     if (!status)
         status = gm_agree_all(w->ranks, add_pending(w, shown, sources, count));
-    w->has_thread = !status && gm_thread_start(&w->thread, open_pending, w) == 0;
+    if (!status)
+        w->has_thread = gm_thread_start(&w->thread, open_pending, w) == 0;
     for (int i = 0; i < w->count && !w->has_thread; i++)
         if (w->windows[i].is_pending)
             set(w, i, NULL);
