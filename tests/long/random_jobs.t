@@ -23,6 +23,7 @@ from random_data import pick
 
 SEED, RUNS, ONE = (os.environ.get(f"GPUMEM_TEST_{name}") for name in ("SEED", "RUNS", "JOB"))
 SEED, RUNS = int(SEED or 1), int(RUNS or 300)
+SHARES = os.environ.get("GPUMEM_RUN", "").endswith("gpumem_slow") # ranks address the memory of each other's devices
 BATCH = 25
 OPERATIONS = [(cases.matmul, 26), (product, 20), (cases.reduce, 24), (cases.normalize, 30), (cases.flip, 9),
               (cases.transpose, 9), (cases.gather, 9), (cases.gen, 4), (cases.compare, 7)]
@@ -89,6 +90,8 @@ class Job:
         product = self.case.command[0] == "matmul" and "--batch" not in self.case.command
         if self.ranks > 1 and product and self.rng.random() < 0.9:
             self.words += grid(self.rng, self.ranks)
+        if self.ranks > 1 and product and SHARES:
+            self.words += ["--exchange", pick(self.rng, "auto", "ipc", "staged")]
         self.runs = []
 
     def start(self, caps):
