@@ -195,6 +195,12 @@ int gm_gather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *a
                        &request, "MPI_Igather");
 }
 
+int gm_allgather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *all)
+{
+    int status = gm_gather_all(ranks, data, bytes, all);
+    return status ? status : gm_broadcast_all(all, (size_t)ranks->size * bytes);
+}
+
 int gm_min_all(int64_t *value)
 {
     int64_t mine = *value;

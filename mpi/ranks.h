@@ -43,6 +43,9 @@ int gm_broadcast_all(void *data, size_t bytes);
  * rank 0: [ranks->size][bytes], in the order of ranks; elsewhere all may be NULL. Collective. */
 int gm_gather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *all);
 
+/* The same, in `all` of every rank; it does not overlap data. Collective. */
+int gm_allgather_all(const gm_ranks *ranks, const void *data, size_t bytes, void *all);
+
 /* *value becomes the minimum over all ranks. Collective. */
 int gm_min_all(int64_t *value);
 

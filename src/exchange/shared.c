@@ -64,20 +64,12 @@ static void *find(const place *of, size_t bytes)
     return memory;
 }
 
-/* *all: the places of all ranks. Collective. */
-static int gather_all(const gm_ranks *ranks, const place *mine, place *all)
-{
-    size_t bytes = (size_t)ranks->size * sizeof *all;
-    int status = gm_agree_all(ranks, gm_gather_all(ranks, mine, sizeof *mine, all));
-    return status ? status : gm_agree_all(ranks, gm_broadcast_all(all, bytes));
-}
-
 /* On all ranks, or on none. Collective. */
 static int share_all(const gm_ranks *ranks, gm_shared *s, place *all, int64_t *on_all)
 {
     place mine = {.host = ranks->host_index, .fd = -1};
     make(s, &mine);
-    int status = gather_all(ranks, &mine, all);
+    int status = gm_agree_all(ranks, gm_allgather_all(ranks, &mine, sizeof mine, all));
     *on_all = mine.is_there;
     for (int rank = 0; rank < ranks->size && !status; rank++) {
         if (rank == ranks->rank || all[rank].host != ranks->host_index)

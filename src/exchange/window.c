@@ -173,15 +173,13 @@ static int add_pending(gm_windows *w, const gm_shared_memory *shown, const gm_ex
 static int show_all(gm_windows *w, const gm_exchange_source *sources, int count, gm_shared_memory *mine,
                     gm_shared_memory *shown)
 {
-    size_t bytes = (size_t)count * sizeof *shown;
     int status = GM_OK;
     for (int i = 0; i < count && !status; i++)
         if (sources[i].memory)
             status = gm_windows_show(w, sources[i].memory, &mine[i]);
     status = gm_agree_all(w->ranks, status);
-    if (!status)
-        status = gm_agree_all(w->ranks, gm_gather_all(w->ranks, mine, bytes, shown));
-    return status ? status : gm_agree_all(w->ranks, gm_broadcast_all(shown, bytes * (size_t)w->ranks->size));
+    return status ? status
+                  : gm_agree_all(w->ranks, gm_allgather_all(w->ranks, mine, (size_t)count * sizeof *mine, shown));
 }
 
 int gm_windows_expect_all(gm_windows *w, const gm_exchange_source *sources, int count)

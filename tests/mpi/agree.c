@@ -99,6 +99,9 @@ static void test_collectives(void)
     int mine = 10 + ranks.rank, all[3] = {0};
     int status = gm_gather_all(&ranks, &mine, sizeof mine, all);
     all_ok(status == GM_OK && (!first || (all[0] == 10 && all[2] == 12)), "gm_gather_all");
+    memset(all, 0, sizeof all);
+    status = gm_allgather_all(&ranks, &mine, sizeof mine, all);
+    all_ok(status == GM_OK && all[0] == 10 && all[2] == 12, "gm_allgather_all");
     int count, index;
     status = gm_peers_all(&ranks, ranks.rank == 1 ? "other" : "same", &count, &index);
     all_ok(status == GM_OK && count == (ranks.rank == 1 ? 1 : 2) && index == (ranks.rank == 2), "gm_peers_all");

@@ -75,9 +75,7 @@ static int exchange_names_all(pairs *p)
     memcpy(mine.uuid, job->info.uuid, sizeof mine.uuid);
     int status = p->bench->ops->share(p->bench->device, p->src, &mine.memory, mine.why);
     status = gm_job_agree_all(job, status);
-    if (!status)
-        status = gm_gather_all(job->ranks, &mine, sizeof mine, p->places);
-    return status ? status : gm_broadcast_all(p->places, (size_t)p->ranks * sizeof *p->places);
+    return status ? status : gm_allgather_all(job->ranks, &mine, sizeof mine, p->places);
 }
 
 static int is_pair(const pairs *p, int to, int from)
