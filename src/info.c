@@ -10,6 +10,7 @@
 #include "src/summary/libraries.h"
 #include "src/summary/places.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,7 +98,7 @@ static int try_exchange_all(gm_job *job, double *own, double *rate)
     int status = gm_job_open_device_all(job, 0);
     gm_log_hush(was_hushed);
     if (!status)
-        status = gm_job_open_exchange_all(job, "auto", NULL, 0, &exchange);
+        status = gm_job_open_exchange_all(job, "auto", NULL, INFINITY, &exchange);
     if (!status)
         status = gm_exchange_rate_all(exchange, own, rate);
     gm_exchange_close_all(exchange);

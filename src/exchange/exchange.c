@@ -70,7 +70,7 @@ static int choose_all(gm_exchange *x, gm_exchange_choice *choice)
         int is_last = !paths[i + 1];
         if (is_auto ? is_alone && !is_last : strcmp(wanted, paths[i]->name) != 0)
             continue;
-        if (is_auto && x->setup.seconds > 0 && paths[i]->start_s > x->setup.seconds) {
+        if (is_auto && paths[i]->start_s > x->setup.seconds) {
             gm_exchange_add_reason(choice, paths[i]->too_slow);
             continue;
         }

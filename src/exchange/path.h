@@ -32,7 +32,7 @@ typedef struct gm_exchange_setup {
     const char *reason; /* why it is the wanted path; NULL: it was asked for */
     double patience;    /* seconds that a library may take to start, and a probe to arrive; 0: the usual ones */
     double seconds;     /* of all exchanges through the host, the same on all ranks: "auto" passes over paths that take
-                         * longer to start; 0: it is not known, and all are tried */
+                         * longer to start; INFINITY: it is not known, and all are tried */
 } gm_exchange_setup;
 
 enum { GM_PATH_VERSION = 32 };

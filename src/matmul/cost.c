@@ -117,7 +117,7 @@ double gm_matmul_cost_staged(const gm_matmul_plan *plan)
 {
     gm_work work;
     int works = gm_matmul_cost_work(plan, 0, &work);
-    return fmax(works ? fmax(work.received, work.sent) / exchange_rate(plan) : 0, 1e-9);
+    return works ? fmax(work.received, work.sent) / exchange_rate(plan) : 0;
 }
 
 int gm_matmul_cost_work(const void *context, int rank, gm_work *w)

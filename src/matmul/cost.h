@@ -13,7 +13,7 @@
 /* The work of a rank of a plan whose grid and blocks are set; the frame's gm_work_of, context: the plan. */
 int gm_matmul_cost_work(const void *plan, int rank, gm_work *passes);
 
-/* Seconds of the exchanges of rank 0, which has the largest part, through the host or by the network: more than 0. */
+/* Seconds of the exchanges of rank 0, which has the largest part, through the host or by the network. */
 double gm_matmul_cost_staged(const gm_matmul_plan *plan);
 
 /* Are panels exchanged in the plan, whose grid is set? If they are asked to be, or if they can be and that takes less

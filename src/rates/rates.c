@@ -17,9 +17,9 @@ typedef struct defaults {
     double flop[GM_PRECISIONS]; /* own: part of the device's limit; unified: flop/s of a thread */
     double memory, verify;      /* own: part of the device's limit; unified: bytes/s of a thread */
     double piece_s;
-    double open_s, open_rank_s;  /* of a run, and more for each rank of a host: hosts open side by side */
-    double rank_s, output_s;     /* for each that works; of a run that writes */
-    double exchange_s, direct_s; /* until the first exchange */
+    double open_s, open_rank_s; /* of a run, and more for each rank of a host: hosts open side by side */
+    double rank_s, output_s;    /* for each that works; of a run that writes */
+    double exchange_s;          /* until the first exchange */
 } defaults;
 
 static const defaults of_own = {
@@ -41,8 +41,7 @@ static const defaults of_own = {
     .open_s = 0.006,
     .rank_s = 0.001,
     .output_s = 0.03,
-    .exchange_s = 0.01,
-    .direct_s = 0.15};
+    .exchange_s = 0.01};
 
 static const defaults of_unified = {
     .read_rank = 22e9,
@@ -122,7 +121,7 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .rank_s = d->rank_s,
                         .exchange_s = d->exchange_s,
                         .exchange_direct = s->hosts == 1 && may_be_direct(s->path) ? d->exchange_direct : 0,
-                        .direct_s = d->direct_s};
+                        .direct_s = gm_path_ipc.start_s};
     rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s + (s->writes ? d->output_s : 0);
     for (int p = 0; p < GM_PRECISIONS; p++)
         rates->flop[p] = flop_of(s, d, (gm_precision)p);

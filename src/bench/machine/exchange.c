@@ -7,6 +7,7 @@
 #include "src/bench/lab/host.h"
 #include "src/bench/machine/together.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -270,7 +271,7 @@ static int open_path_all(net *n, const gm_path *path)
     gm_job *job = n->bench->job;
     open_path *p = &n->paths[n->count++];
     p->kind = path;
-    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", 0, &p->exchange);
+    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", INFINITY, &p->exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
     gm_error_clear();

@@ -16,6 +16,7 @@
 #include "tests/src/slow/memory.h"
 #include "tests/tap.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,16 +38,26 @@ static void plant(int rank, fake_fault what)
 
 static int open_exchange_all(const char *wanted, int sharers, gm_exchange_choice *choice, gm_exchange **x)
 {
-    const gm_exchange_setup setup = {
-        .ops = ops, .device = device, .ranks = &ranks, .sharers = sharers, .wanted = wanted, .patience = patience};
+    const gm_exchange_setup setup = {.ops = ops,
+                                     .device = device,
+                                     .ranks = &ranks,
+                                     .sharers = sharers,
+                                     .wanted = wanted,
+                                     .patience = patience,
+                                     .seconds = INFINITY};
     return gm_exchange_open_all(&setup, choice, x);
 }
 
 /* Opens a path by itself, without a probe. */
 static int open_path_all(way *w)
 {
-    const gm_exchange_setup setup = {
-        .ops = ops, .device = device, .ranks = &ranks, .sharers = 1, .wanted = w->path->name, .patience = patience};
+    const gm_exchange_setup setup = {.ops = ops,
+                                     .device = device,
+                                     .ranks = &ranks,
+                                     .sharers = 1,
+                                     .wanted = w->path->name,
+                                     .patience = patience,
+                                     .seconds = INFINITY};
     char version[GM_PATH_VERSION];
     return w->path->open_all(&setup, &w->state, version);
 }
