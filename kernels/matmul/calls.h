@@ -160,7 +160,8 @@ typedef struct gm_fold_call {
 } gm_fold_call;
 
 /* out[i][j] = alpha acc[i][j] + beta c0[i][j], evaluated in float64 with each operation rounded, then rounded once to
- * the type of C: to the nearest integer, or the next end of I32; NaN to 0. */
+ * the type of C: to the nearest integer, or the next end of I32; NaN to 0. A call without elements has the code of the
+ * kernel loaded, for which its first launch would wait. */
 typedef struct gm_finish_call {
     int64_t rows, cols;
     const void *acc; /* [rows][ldacc], F32, F64 or I32; NULL: zeros (k = 0, or alpha = 0) */

@@ -133,6 +133,8 @@ int gm_cpu_finish(int threads, const gm_finish_call *call)
     uint64_t nan = 0, inf = 0, overflow = 0;
     void (*round)(void *out, const double *x, int64_t n) = rounder_of(call->out_type);
     double low, high;
+    if (call->rows == 0 || call->cols == 0)
+        return GM_OK;
     if (round == NULL)
         return gm_fail(GM_EINTERNAL, "finish to %s", gm_dtype_name(call->out_type));
     gm_dtype_ends(call->out_type, &low, &high);

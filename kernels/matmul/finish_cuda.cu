@@ -146,10 +146,18 @@ static __global__ void __launch_bounds__(LANES *WARPS, FINISH_BLOCKS)
         atomicAdd((unsigned long long *)&call.count->overflow, over);
 }
 
+template <typename ELEMENT>
+static int load_code(void)
+{
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, finish<ELEMENT>);
+}
+
 extern "C" int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call)
 {
     if (call->rows == 0 || call->cols == 0)
-        return cudaSuccess;
+        return call->c0 == NULL ? load_code<no_element>()
+                                : dispatch(call->c0_type, [&](auto element) { return load_code<decltype(element)>(); });
     if (call->c0 != NULL && misaligned(call->c0, 0, call->c0_type))
         return cudaErrorMisalignedAddress;
     if (gm_dtype_get_kind(call->out_type) != GM_FLOAT && call->out_type != GM_DTYPE_I32)

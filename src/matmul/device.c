@@ -54,11 +54,27 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
     return status ? status : ops_of(p)->unpack(in, &call);
 }
 
+/* Once, while the first strips are read: the first launch of a kernel loads its code, which waits for the products
+ * before it. */
+static int load_code(gm_matmul *p, gm_queue *queue)
+{
+    const gm_matmul_case *c = p->c;
+    gm_finish_call none = {.acc_type = gm_matmul_acc_type(p),
+                           .c0 = c->has_c0 ? p->band : NULL,
+                           .c0_type = c->operand[GM_C0].type,
+                           .out_type = c->result};
+    int status = p->has_code ? GM_OK : ops_of(p)->finish(queue, &none);
+    if (!status && !p->has_code && c->verify)
+        status = gm_matmul_probe_load(p, queue);
+    p->has_code = !status;
+    return status;
+}
+
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     gm_matmul *p = context;
     int status = piece->kind == GM_PIECE_LOAD ? load(p, piece, slot, in) : GM_OK;
-    return status || !p->c->verify ? status : gm_matmul_probe_load(p, in);
+    return status ? status : load_code(p, in);
 }
 
 /* --- On the device --- */

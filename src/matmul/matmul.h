@@ -268,7 +268,7 @@ struct gm_matmul {
     gm_chain chain;
     gm_sharing sharing;
     gm_verdict verdict;
-    int has_code;     /* of the probes */
+    int has_code;     /* of kernels that come later than the first product */
     int is_repair;    /* of a tile */
     int64_t products; /* MULTIPLY pieces that the device was given */
     double flop;
@@ -339,9 +339,8 @@ gm_piece gm_matmul_block_of(const gm_matmul *product, const gm_piece *piece);
 /* A sum of a block, on the device. */
 double *gm_matmul_sum(const gm_matmul *product, const gm_piece *block, gm_sum sum);
 
-/* Has the device load the code of the probes, once: while the first strips are read, as the first product would wait
- * for it otherwise. */
-int gm_matmul_probe_load(gm_matmul *product, gm_queue *queue);
+/* Has the device load the code of the probes. */
+int gm_matmul_probe_load(const gm_matmul *product, gm_queue *queue);
 
 /* Enqueues a probe of op(M), given as if M were not transposed. */
 int gm_matmul_probe_op(const gm_matmul *product, gm_queue *queue, int transposed, gm_probe_call call);

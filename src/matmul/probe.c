@@ -23,15 +23,14 @@ int gm_matmul_probe_begin(gm_matmul *p, const gm_piece *piece, gm_queue *queue)
     return status ? status : ops->copy_in(queue, p->u, u, p->host_u + (piece->row - p->part.row0), u, u, 1);
 }
 
-int gm_matmul_probe_load(gm_matmul *p, gm_queue *queue)
+int gm_matmul_probe_load(const gm_matmul *p, gm_queue *queue)
 {
     const gm_matmul_case *c = p->c;
     const gm_dtype types[] = {gm_matmul_panel_type(p, GM_A), gm_matmul_panel_type(p, GM_B), GM_DTYPE_F64, c->result,
                               c->has_c0 ? c->operand[GM_C0].type : c->result};
     int status = GM_OK;
-    for (size_t i = 0; i < sizeof types / sizeof *types && !p->has_code && !status; i++)
+    for (size_t i = 0; i < sizeof types / sizeof *types && !status; i++)
         status = ops_of(p)->probe(queue, &(gm_probe_call){.type = types[i]});
-    p->has_code = !status;
     return status;
 }
 

@@ -244,8 +244,19 @@ static void test_counts(bench *b)
     free(out);
 }
 
+/* A call without elements reads and writes nothing. */
+static void test_empty(bench *b)
+{
+    for (int i = 0; i < 2; i++) {
+        const gm_finish_call none = {.c0 = i ? b : NULL, .c0_type = GM_DTYPE_U16, .out_type = GM_DTYPE_F32};
+        tap_ok(b->ops->finish(b->queue, &none) == GM_OK && b->ops->queue_sync(b->queue) == GM_OK,
+               "%s finish of no elements%s", b->ops->kind, i ? " with c0" : "");
+    }
+}
+
 static void test_finish(bench *b)
 {
+    test_empty(b);
     for (int64_t part_ld = COLS + 2; part_ld >= 0; part_ld -= COLS + 2) {
         test_fold(b, GM_DTYPE_F32, part_ld);
         test_fold(b, GM_DTYPE_F64, part_ld);
