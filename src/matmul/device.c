@@ -73,7 +73,9 @@ static int load_code(gm_matmul *p, gm_queue *queue)
 static int to_device(void *context, const gm_piece *piece, const gm_slot_memory *slot, gm_queue *in)
 {
     gm_matmul *p = context;
-    int status = piece->kind == GM_PIECE_LOAD ? load(p, piece, slot, in) : GM_OK;
+    int status = piece->kind == GM_PIECE_LOAD    ? load(p, piece, slot, in)
+                 : piece->kind == GM_PIECE_SHARE ? gm_matmul_share(p, piece, in)
+                                                 : GM_OK;
     return status ? status : load_code(p, in);
 }
 
@@ -223,8 +225,6 @@ static int compute_kind(gm_matmul *p, const gm_piece *piece, const gm_slot_memor
         return multiply(p, piece, queue);
     case GM_PIECE_PROBE:
         return gm_matmul_probe(p, piece, queue);
-    case GM_PIECE_SHARE:
-        return gm_matmul_share(p, piece);
     case GM_PIECE_FOLD:
         return fold(p, piece, queue);
     case GM_PIECE_FOLD_SUMS:
@@ -296,6 +296,7 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
     if (p->plan.shares) {
         gm_matmul_share_begin(p);
         program->await_turn = gm_matmul_share_await;
+        program->drive = gm_matmul_share_drive;
         program->abandon = gm_matmul_share_abandon;
     }
 }

@@ -154,7 +154,8 @@ int gm_matmul_repair(gm_matmul *product, gm_phase_times *times);
 typedef enum gm_piece_kind {
     GM_PIECE_BEGIN,    /* of a block: clears the sums */
     GM_PIECE_LOAD,     /* file -> panel */
-    GM_PIECE_SHARE,    /* when the panels up to piece.leaf are whole: the leaves that follow may be exchanged */
+    GM_PIECE_SHARE,    /* the rank's own chunks up to piece.leaf may be exchanged */
+    GM_PIECE_AWAIT,    /* when the panels up to piece.leaf are whole */
     GM_PIECE_PROBE,    /* the check's share of some leaves */
     GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf that is kept apart */
     GM_PIECE_FOLD,     /* the leaves that are kept apart, to a band of acc that the layer before has folded */
@@ -190,8 +191,7 @@ typedef struct gm_cursor {
     int64_t blocks; /* that have begun */
     gm_matmul_block block;
     int64_t leaf0, leaf1; /* of the step that is loaded, or was last */
-    int64_t whole;        /* the leaf up to which the panels hold what other ranks have read as well */
-    int64_t own;          /* the leaf up to which they will, when what is under way has been exchanged */
+    int64_t own;          /* the leaf up to which all that this rank reads is loaded */
     int64_t done;         /* the leaf up to which the block is multiplied */
     int64_t loads, step;  /* steps loaded and multiplied, counted over all blocks: they pick the panels */
     int64_t products;     /* MULTIPLY pieces, counted over all blocks */
@@ -217,6 +217,7 @@ typedef struct gm_chain {
 typedef struct gm_sharing {
     int64_t whole, own; /* leaves: up to which the panels are whole; up to which the rank's own chunks are in */
     int64_t turn;       /* of the exchanges of the step that begins at `whole`: under way, or the next one */
+    int is_awaited;     /* the next piece in order waits for it */
     gm_event *loaded;   /* the own chunks up to `own` */
 } gm_sharing;
 
@@ -297,14 +298,15 @@ void gm_matmul_chain_begin(gm_matmul *product);
 int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_chain_abandon(void *context, int status);
 
-/* The same of a product whose plan shares panels; await_turn also drives the exchanges on while other pieces have their
- * turn. And the compute stage of a SHARE piece. All ranks of the grid make the same exchanges, in the same order.
+/* The same of a product whose plan shares panels, and gm_program.drive; and the stage to_device of a SHARE piece. All
+ * ranks of the grid make the same exchanges, in the same order.
  * expect_all: once, when exchanges are open, also on idle ranks; the status is agreed. Collective. */
 int gm_matmul_share_expect_all(gm_matmul *product);
 void gm_matmul_share_begin(gm_matmul *product);
 int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there);
+int gm_matmul_share_drive(void *context, int *is_under_way);
 void gm_matmul_share_abandon(void *context, int status);
-int gm_matmul_share(gm_matmul *product, const gm_piece *piece);
+int gm_matmul_share(gm_matmul *product, const gm_piece *piece, gm_queue *in);
 
 /* Bytes of an element of a panel. */
 int64_t gm_matmul_operand_bytes(const gm_matmul *product);

@@ -2,6 +2,11 @@
 
 #include "base/size.h"
 
+int64_t gm_matmul_k(const gm_matmul *p, int64_t leaf)
+{
+    return gm_min(leaf * p->plan.leaf, p->c->k);
+}
+
 int64_t gm_matmul_operand_bytes(const gm_matmul *p)
 {
     return (int64_t)gm_dtype_size(p->product->operand);

@@ -7,7 +7,7 @@
 /* The walk of one rank. For each block of its part of C, BEGIN, then
  *
  *   steps: LOAD A and LOAD B of a step, of shared panels the rank's own chunks, and SHARE; PROBE and MULTIPLY of a step
- * whose panels are whole
+ * as soon as its panels are whole, for which AWAIT waits when all is loaded
  *   bands of the owner, for the leaves that are left: PROBE; then M0 F0 M1 R0 F1 M2 R1 F2 ..., M being MULTIPLY of a
  * band, F its FINISH and R its RESULT, so that the device multiplies the next band while one is copied out and written;
  * VERDICT
@@ -16,9 +16,9 @@
  * whole block meanwhile, and the leaves that are left then go by bands. Otherwise the leaves of the last step go by
  * bands, on the processor none.
  *
- * With several layers all steps are multiplied, by leaves elsewhere than on the first of the chain, and then FOLD takes
- * the place of M: it waits until the layer before has passed the band on. FOLD_SUMS comes after the bands. On other
- * ranks than the owner bands have no F and R, and the block ends with PASS.
+ * With several layers all steps are multiplied, by leaves after the first of the chain, and FOLD takes the place of M:
+ * it waits until the layer before has passed the band on. FOLD_SUMS comes after the bands. On other ranks than the
+ * owner bands have no F and R, and the block ends with PASS.
  *
  * Each stage function either fills in a piece and returns 1, or moves the cursor on and returns 0. */
 enum {
@@ -26,6 +26,7 @@ enum {
     AT_FLOW,
     AT_LOAD,
     AT_SHARE,
+    AT_AWAIT,
     AT_PROBE,
     AT_MULTIPLY,
     AT_PROBE_REST,
@@ -38,12 +39,7 @@ enum {
     AT_END
 };
 
-int64_t gm_matmul_k(const gm_matmul *p, int64_t leaf)
-{
-    return gm_min(leaf * p->plan.leaf, p->c->k);
-}
-
-/* The strips of operand matrix, as it lies in its file, for the step of the cursor. */
+/* The strips of an operand, as it lies in its file, for the step of the cursor. */
 static void set_load(gm_matmul *p, int matrix)
 {
     const gm_matmul_case *product = p->c;
@@ -93,15 +89,14 @@ static int at_begin(gm_matmul *p, gm_piece *piece)
         return 0;
     }
     c->block = gm_matmul_plan_block(&p->plan, &p->part, c->blocks++);
-    c->leaf0 = c->leaf1 = c->whole = c->own = c->done = p->part.leaf0;
+    c->leaf0 = c->leaf1 = c->own = c->done = p->part.leaf0;
     c->stage = AT_FLOW;
     piece->verifies = 1;
     return of_block(c, piece, GM_PIECE_BEGIN, GM_STAGE_COMPUTE);
 }
 
-/* Bands multiply only where no other layer's leaves come between, and only where the device works in parallel to the
- * host: on the processor nothing would be hidden, and every band would bring all of the right panel through its caches
- * once more. */
+/* Only where no other layer's leaves come between, and where the device works in parallel to the host: on the processor
+ * nothing would be hidden, and every band would bring all of the right panel through its caches once more. */
 static int bands_multiply(const gm_matmul *p)
 {
     return p->plan.grid[2] == 1 && !p->plan.budget.unified;
@@ -123,16 +118,22 @@ static int wants_product(const gm_matmul *p)
     return last < 0 || (done && (p->job->ops->event_done(p->multiplied[last % GM_AHEAD], &done) || done));
 }
 
+/* The leaf up to which the panels are whole: what other ranks read arrives meanwhile. */
+static int64_t whole(const gm_matmul *p)
+{
+    return p->plan.shares ? p->sharing.whole : p->cursor.own;
+}
+
 /* Is the next step whose panels are whole to be multiplied as a whole, and now? */
 static int is_due(const gm_matmul *p)
 {
     const gm_cursor *c = &p->cursor;
-    if (c->done == c->whole)
+    if (c->done == whole(p))
         return 0;
     if (!bands_multiply(p))
         return 1;
     if (p->plan.keep)
-        return c->whole < p->part.leaf1 && wants_product(p);
+        return whole(p) < p->part.leaf1 && wants_product(p);
     int needs_panel = c->loads == c->step + p->plan.buffers; /* for the next step to be loaded */
     return gm_matmul_plan_step_end(&p->plan, &p->part, c->done) < p->part.leaf1 &&
            (needs_panel || c->leaf1 == p->part.leaf1 || wants_product(p));
@@ -151,8 +152,8 @@ static int at_flow(gm_matmul *p, gm_piece *piece)
         c->loads++;
         set_load(p, GM_A);
         c->stage = AT_LOAD;
-    } else if (c->whole < c->leaf1) {
-        c->stage = AT_SHARE;
+    } else if (whole(p) < c->leaf1) {
+        c->stage = AT_AWAIT;
     } else {
         enter_bands(p);
     }
@@ -183,20 +184,19 @@ static int at_load(gm_matmul *p, gm_piece *piece)
     return 0;
 }
 
-/* When the last step is loaded there are two of them: for the step before, and for that one. */
 static int at_share(gm_matmul *p, gm_piece *piece)
 {
     gm_cursor *c = &p->cursor;
     c->stage = AT_FLOW;
-    if (!p->plan.shares) {
-        c->whole = c->leaf1;
-        return 0;
-    }
-    of_block(c, piece, GM_PIECE_SHARE, GM_STAGE_COMPUTE);
-    piece->leaf = c->whole = c->own;
-    piece->leaves = c->leaf1 - c->own;
-    c->own = c->leaf1;
-    return 1;
+    c->own = piece->leaf = c->leaf1;
+    return p->plan.shares && of_block(c, piece, GM_PIECE_SHARE, GM_STAGE_TO_DEVICE);
+}
+
+static int at_await(gm_matmul *p, gm_piece *piece)
+{
+    p->cursor.stage = AT_FLOW;
+    piece->leaf = gm_matmul_plan_step_end(&p->plan, &p->part, whole(p));
+    return of_block(&p->cursor, piece, GM_PIECE_AWAIT, 0);
 }
 
 /* A piece about leaves [leaf, leaf1) of the panels of the next step to be multiplied. */
@@ -370,19 +370,13 @@ static int at_verdict(gm_matmul *p, gm_piece *piece)
 int gm_matmul_next(void *context, gm_piece *piece, int *more)
 {
     static int (*const stages[])(gm_matmul *, gm_piece *) = {
-        [AT_BEGIN] = at_begin,
-        [AT_FLOW] = at_flow,
-        [AT_LOAD] = at_load,
-        [AT_SHARE] = at_share,
-        [AT_PROBE] = at_probe,
-        [AT_MULTIPLY] = at_multiply,
-        [AT_PROBE_REST] = at_probe_rest,
-        [AT_BAND] = at_band,
-        [AT_RESULT] = at_result,
-        [AT_FINISH] = at_finish,
-        [AT_FOLD_SUMS] = at_fold_sums,
-        [AT_VERDICT] = at_verdict,
-        [AT_PASS] = at_pass,
+        [AT_BEGIN] = at_begin,       [AT_FLOW] = at_flow,
+        [AT_LOAD] = at_load,         [AT_SHARE] = at_share,
+        [AT_AWAIT] = at_await,       [AT_PROBE] = at_probe,
+        [AT_MULTIPLY] = at_multiply, [AT_PROBE_REST] = at_probe_rest,
+        [AT_BAND] = at_band,         [AT_RESULT] = at_result,
+        [AT_FINISH] = at_finish,     [AT_FOLD_SUMS] = at_fold_sums,
+        [AT_VERDICT] = at_verdict,   [AT_PASS] = at_pass,
     };
     gm_matmul *p = context;
     *more = 1;

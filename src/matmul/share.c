@@ -4,9 +4,9 @@
  * before. So a circle of n ranks takes n - 1 exchanges for each step, first that of the row, then that of the column,
  * and all ranks of the grid make the same ones, in the same order, also with empty chunks.
  *
- * A chunk is a rectangle of the panel, where it stays. The exchanges of a step go on while the strips of the next step
- * are read and the device multiplies the steps before: the SHARE piece after the strips of a step waits for the step
- * before, and releases its own. */
+ * A chunk is a rectangle of the panel, where it stays. The exchanges of a step go on while the strips of the next steps
+ * are read and the device multiplies the steps before: the SHARE piece after the strips of a step releases its chunks,
+ * and the main thread drives the exchanges on in each of its turns. */
 #include "src/matmul/matmul.h"
 
 #include "src/exchange/exchange.h"
@@ -78,21 +78,6 @@ static int end(gm_matmul *p)
     return status;
 }
 
-/* Exchanges what there is, without waiting. */
-static int drive(gm_matmul *p)
-{
-    gm_sharing *s = &p->sharing;
-    int status = GM_OK;
-    while (s->whole < s->own && !status) {
-        if (!gm_exchange_is_under_way(p->exchange))
-            begin(p, GM_OK);
-        if (!gm_exchange_advance(p->exchange))
-            return GM_OK;
-        status = end(p);
-    }
-    return status;
-}
-
 /* The first launch of a kernel loads its code, which may wait for a message of NCCL, and that for a rank that has
  * failed: the first product goes to the device before the second step is exchanged, unless a piece waits for that. */
 static int is_free(const gm_matmul *p)
@@ -100,22 +85,37 @@ static int is_free(const gm_matmul *p)
     return p->sharing.whole == p->part.leaf0 || p->products > 0;
 }
 
-int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there)
+/* Exchanges what there is, without waiting. */
+int gm_matmul_share_drive(void *context, int *is_under_way)
 {
     gm_matmul *p = context;
-    int waits = piece->kind == GM_PIECE_SHARE, status = waits || is_free(p) ? drive(p) : GM_OK;
-    *is_there = !waits || p->sharing.whole >= piece->leaf;
+    gm_sharing *s = &p->sharing;
+    int status = GM_OK, advances = 1;
+    while (s->whole < s->own && (is_free(p) || s->is_awaited) && advances && !status) {
+        if (!gm_exchange_is_under_way(p->exchange))
+            begin(p, GM_OK);
+        advances = gm_exchange_advance(p->exchange);
+        status = advances ? end(p) : GM_OK;
+    }
+    *is_under_way = gm_exchange_is_under_way(p->exchange);
     return status;
 }
 
-/* The strips before the piece have been given to the queue `in`, which knows of those that I/O threads copy. */
-int gm_matmul_share(gm_matmul *p, const gm_piece *piece)
+int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there)
 {
-    int status = p->job->ops->event_record(p->sharing.loaded, gm_stream_in(p->stream));
-    if (status)
-        return status;
-    p->sharing.own = piece->leaf + piece->leaves;
-    return is_free(p) ? drive(p) : GM_OK;
+    gm_sharing *s = &((gm_matmul *)context)->sharing;
+    *is_there = piece->kind != GM_PIECE_AWAIT || s->whole >= piece->leaf;
+    s->is_awaited = !*is_there;
+    return GM_OK;
+}
+
+/* The strips before the piece have been given to the queue `in`, which knows of those that I/O threads copy. */
+int gm_matmul_share(gm_matmul *p, const gm_piece *piece, gm_queue *in)
+{
+    int status = p->job->ops->event_record(p->sharing.loaded, in);
+    if (!status)
+        p->sharing.own = piece->leaf;
+    return status;
 }
 
 void gm_matmul_share_abandon(void *context, int status)

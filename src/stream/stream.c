@@ -254,8 +254,10 @@ static int retire(gm_stream *s, gm_phase_times *times, int *progress)
 static int run_pieces(gm_stream *s, gm_phase_times *times)
 {
     for (;;) {
-        int progress = 0, idle, status = gm_stop_status();
+        int progress = 0, is_under_way = 0, idle, status = gm_stop_status();
         unsigned seen = gm_stream_io_changes(s->io);
+        if (!status && s->program->drive)
+            status = s->program->drive(s->program->context, &is_under_way);
         if (!status)
             status = issue(s, &progress);
         if (!status)
@@ -265,8 +267,8 @@ static int run_pieces(gm_stream *s, gm_phase_times *times)
         status = gm_stream_io_merge_status(s->io, status, &idle);
         if (status || (idle && s->exhausted && s->started == s->issued && s->on_device == 0))
             return status;
-        if (!progress) /* nanoseconds: short while the device works or a piece waits, as neither signals its end */
-            gm_stream_io_wait(s->io, seen, s->on_device || s->awaits ? 20 * 1000 : 20 * 1000 * 1000);
+        if (!progress) /* nanoseconds: short while what signals no end is at work, or waited for */
+            gm_stream_io_wait(s->io, seen, s->on_device || s->awaits || is_under_way ? 20 * 1000 : 20 * 1000 * 1000);
     }
 }
 

@@ -106,6 +106,9 @@ typedef struct gm_program {
     /* *is_there: is what the piece needs besides its read there, from another rank say? Asked at its turn again and
      * again until it is: does not wait. May be NULL. */
     int (*await_turn)(void *context, const gm_piece *piece, int *is_there);
+    /* Moves on what the program does beside its pieces, exchanges say, in each turn of the main thread: does not wait.
+     * *is_under_way: it is to be called again soon. May be NULL. */
+    int (*drive)(void *context, int *is_under_way);
     /* After a failure (status) on this rank: completes, on the main thread, what other ranks expect of it. May be NULL.
      */
     void (*abandon)(void *context, int status);

@@ -22,6 +22,7 @@ typedef struct state {
     int64_t moved;
     int late;              /* turns that every fifth piece waits for */
     int waited, abandoned; /* turns; the status that abandon() was given */
+    int driven, drive_at;  /* turns of drive(); the one that fails, 0: none */
 } state;
 
 static int fails(state *s, const gm_piece *piece, unsigned stage)
@@ -106,6 +107,13 @@ static int await_turn(void *context, const gm_piece *piece, int *is_there)
     return fails(s, piece, GM_STAGE_DONE);
 }
 
+static int drive(void *context, int *is_under_way)
+{
+    state *s = context;
+    *is_under_way = ++s->driven % 2;
+    return s->driven == s->drive_at ? gm_fail(GM_EINPUT, "planted failure") : GM_OK;
+}
+
 static void abandon(void *context, int status)
 {
     ((state *)context)->abandoned = status;
@@ -138,6 +146,7 @@ static int run(state *s, int depth, int threads, int exchanging)
     }
     if (s->late) {
         program.await_turn = await_turn;
+        program.drive = drive;
         program.abandon = abandon;
     }
     if (gm_device_cpu.open(0, 1, &device))
@@ -226,8 +235,16 @@ static void test_turns(void)
         state s = {.fail_at = -1, .stages = stages, .late = 7};
         int status = run(&s, depth, 2, 0);
         tap_ok(status == GM_OK && s.wrong == 0 && s.writes == PIECES && s.abandoned == GM_OK &&
-                   s.waited == (PIECES + 4) / 5 * 8,
-               "%d slots: every fifth piece waits for its turn, %d turns in all", depth, s.waited);
+                   s.waited == (PIECES + 4) / 5 * 8 && s.driven >= s.waited,
+               "%d slots: every fifth piece waits for its turn, %d turns in all, with %d of what goes on beside it",
+               depth, s.waited, s.driven);
+    }
+    for (int turn = 1; turn < PIECES; turn += 30) {
+        state s = {.fail_at = -1, .stages = stages, .late = 3, .drive_at = turn};
+        int status = run(&s, 4, 2, 0);
+        gm_error_clear();
+        tap_ok(status == GM_EINPUT && s.wrong == 0 && s.abandoned == GM_EINPUT && s.driven == turn,
+               "what goes on beside the pieces fails in turn %d", turn);
     }
     for (int at = 0; at < PIECES; at += 65) {
         state s = {.fail_at = at, .fail_stage = GM_STAGE_DONE, .stages = stages, .late = 3};
