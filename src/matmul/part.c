@@ -67,8 +67,9 @@ gm_matmul_block gm_matmul_plan_block(const gm_matmul_plan *plan, const gm_matmul
 
 int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf)
 {
-    int64_t leaves = !plan->budget.unified && leaf == part->leaf0 && !plan->same ? 1 : plan->step_leaves;
-    int64_t left = part->leaf1 - leaf;
+    int64_t before = leaf - part->leaf0, left = part->leaf1 - leaf, leaves = plan->step_leaves;
+    if (!plan->budget.unified && !plan->same)
+        leaves = gm_min(leaves, gm_max(before, 1));
     if (gm_matmul_plan_chains(plan) && !plan->budget.unified && left > 1)
         left--;
     return leaf + gm_min(leaves, left);

@@ -283,12 +283,15 @@ static void test_sharing(void)
                 for (int rank = 0; rank < R * C; rank++) {
                     gm_matmul_part part;
                     gm_matmul_plan_part(&plan, rank, &part);
-                    alike &= gm_matmul_plan_step_end(&plan, &part, 0) == 1 &&
-                             gm_matmul_plan_step_end(&plan, &part, 1) == gm_min(1 + plan.step_leaves, plan.leaves);
+                    for (int64_t leaf = 0, end; leaf < plan.leaves; leaf = end) {
+                        int64_t most = gm_min(plan.step_leaves, gm_max(leaf, 1));
+                        end = gm_matmul_plan_step_end(&plan, &part, leaf);
+                        alike &= end == gm_min(leaf + most, plan.leaves);
+                    }
                 }
             }
     tap_ok(good, "chunks cover each panel once, and all is read once (%d plans)", plans);
-    tap_ok(alike, "all ranks have the same steps");
+    tap_ok(alike, "all ranks have the same steps, which grow");
     gm_matmul_problem p = problem(3000, 2500, 7000, 4);
     memcpy(p.grid, (int64_t[]){2, 2, 1}, sizeof p.grid);
     p.rates.read_rank = p.rates.read_host = 1e8;
