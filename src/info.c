@@ -98,7 +98,7 @@ static int try_exchange_all(gm_job *job, double *own, double *rate)
     int status = gm_job_open_device_all(job, 0);
     gm_log_hush(was_hushed);
     if (!status)
-        status = gm_job_open_exchange_all(job, "auto", NULL, INFINITY, &exchange);
+        status = gm_job_open_exchange_all(job, &(gm_exchange_setup){.wanted = "auto", .seconds = INFINITY}, &exchange);
     if (!status)
         status = gm_exchange_rate_all(exchange, own, rate);
     gm_exchange_close_all(exchange);

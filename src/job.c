@@ -186,16 +186,17 @@ void gm_job_close_device(gm_job *job)
     job->given = NULL;
 }
 
-int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, double seconds, gm_exchange **exchange)
+int gm_job_open_exchange_all(gm_job *job, const gm_exchange_setup *purpose, gm_exchange **exchange)
 {
-    int is_free = strcmp(job->options->exchange, "auto") == 0;
-    const gm_exchange_setup setup = {.ops = job->ops,
-                                     .device = job->device,
-                                     .ranks = job->ranks,
-                                     .sharers = job->sharers,
-                                     .wanted = is_free ? path : job->options->exchange,
-                                     .reason = is_free ? reason : NULL,
-                                     .seconds = seconds};
+    gm_exchange_setup setup = *purpose;
+    setup.ops = job->ops;
+    setup.device = job->device;
+    setup.ranks = job->ranks;
+    setup.sharers = job->sharers;
+    if (strcmp(job->options->exchange, "auto") != 0) {
+        setup.wanted = job->options->exchange;
+        setup.reason = NULL;
+    }
     return gm_exchange_open_all(&setup, &job->exchange, exchange);
 }
 

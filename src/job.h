@@ -66,10 +66,10 @@ int gm_job_share_processors_all(gm_job *job, int takes_share);
 void gm_job_set_model(gm_job *job, const gm_model *model, gm_ranks *ranks);
 
 /* Opens exchanges between the devices of the ranks, by the path that --exchange asks for or, if that leaves the choice,
- * by the one named, for the reason given, or (NULL) by the best for exchanges that take some seconds through the host
- * (path.h; INFINITY: it is not known). job->exchange says which was taken, and why. The caller closes it, also after a
- * failure. The status is agreed, as of gm_exchange_open_all(). Collective. */
-int gm_job_open_exchange_all(gm_job *job, const char *path, const char *reason, double seconds, gm_exchange **exchange);
+ * by purpose->wanted, for its reason; it also says the seconds and the ways. job->exchange says which path was taken,
+ * and why. The caller closes it, also after a failure. The status is agreed, as of gm_exchange_open_all(). Collective.
+ */
+int gm_job_open_exchange_all(gm_job *job, const gm_exchange_setup *purpose, gm_exchange **exchange);
 
 /* For data that are copied as they are: where ranks share a host's memory bus, more threads than three on four
  * processors slow down each other, and those of CUDA and MPI. Not if --threads is given. */

@@ -45,7 +45,7 @@ static int try_all(gm_exchange *x, const gm_path *path, gm_exchange_choice *choi
         snprintf(choice->version, sizeof choice->version, "%s", version);
     if (!status && x->setup.ranks->size > 1)
         status = gm_probe_bytes_all(&x->setup, path, x->state, &x->shown);
-    if (!path->expect_all)
+    if (!path->is_addressed)
         gm_pool_release(&x->shown);
     if (status)
         close_path_all(x);
@@ -109,11 +109,6 @@ void gm_exchange_close_all(gm_exchange *x)
     if (x)
         close_path_all(x);
     free(x);
-}
-
-int gm_exchange_expect_all(gm_exchange *x, const gm_exchange_source *sources, int count)
-{
-    return x->path->expect_all ? x->path->expect_all(x->state, sources, count) : GM_OK;
 }
 
 int gm_exchange_rate_all(gm_exchange *x, double *own, double *least)

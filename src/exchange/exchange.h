@@ -42,10 +42,6 @@ typedef struct gm_exchange_choice {
 int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *choice, gm_exchange **exchange);
 void gm_exchange_close_all(gm_exchange *exchange);
 
-/* The sources of exchanges to come, as many on all ranks: what takes long before the first one from each begins now,
- * and goes on beside other work. Once at most. The status is agreed: GM_EDEVICE, GM_EMPI, GM_ESTOPPED. Collective. */
-int gm_exchange_expect_all(gm_exchange *exchange, const gm_exchange_source *sources, int count);
-
 /* Adds why a path is not taken to the reasons of those before it. */
 void gm_exchange_add_reason(gm_exchange_choice *choice, const char *why);
 

@@ -125,44 +125,36 @@ static int is_direct_receive(const gm_half *h)
     return h->by == GM_FROM_DEVICE && h->way == GM_HALF_RECEIVE;
 }
 
-/* After a copy whose status this is. One that has failed in part is over before its piece is released. */
-static int mark_copy(gm_staged *s, gm_half *h, int64_t i, int status)
-{
-    if (!status)
-        status = s->ops->event_record(h->copied[i % GM_HALF_SLOTS], h->queue);
-    if (status)
-        s->ops->queue_sync(h->queue);
-    return status;
-}
-
-/* From the memory that the sender has shown, once it is open here. */
-static int try_direct_copy(gm_staged *s, gm_half *h, int64_t i)
+/* From the memory that the sender has shown. */
+static int copy_directly(gm_staged *s, gm_half *h, int64_t i)
 {
     const piece p = piece_of(h, i);
     const gm_token *t = &h->tokens[i % GM_HALF_SLOTS];
     void *memory;
     int status = gm_windows_find(s->windows, h->region.peer, &t->memory, &memory);
-    if (status || !memory)
-        return status;
-    h->is_copying[i % GM_HALF_SLOTS] = 1;
-    return mark_copy(s, h, i,
-                     s->ops->copy_within(h->queue, p.memory, h->region.pitch, memory, t->pitch, p.width, p.rows));
+    return status ? status
+                  : s->ops->copy_within(h->queue, p.memory, h->region.pitch, memory, t->pitch, p.width, p.rows);
 }
 
+/* A copy that has failed in part is over before its piece is released. */
 static int start_copy(gm_staged *s, gm_half *h, int64_t i)
 {
     const piece p = piece_of(h, i);
     int status = GM_OK;
-    h->is_copying[i % GM_HALF_SLOTS] = 0;
-    if (!has_queue(h) || s->status)
+    h->is_copying[i % GM_HALF_SLOTS] = has_queue(h) && !s->status;
+    if (!h->is_copying[i % GM_HALF_SLOTS])
         return GM_OK;
     if (is_direct_receive(h))
-        return try_direct_copy(s, h, i);
-    if (h->by != GM_FROM_DEVICE)
+        status = copy_directly(s, h, i);
+    else if (h->by != GM_FROM_DEVICE)
         status = h->way == GM_HALF_SEND
                      ? s->ops->copy_out(h->queue, p.message, p.pitch, p.memory, h->region.pitch, p.width, p.rows)
                      : s->ops->copy_in(h->queue, p.memory, h->region.pitch, p.message, p.pitch, p.width, p.rows);
-    return mark_copy(s, h, i, status);
+    if (!status)
+        status = s->ops->event_record(h->copied[i % GM_HALF_SLOTS], h->queue);
+    if (status)
+        s->ops->queue_sync(h->queue);
+    return status;
 }
 
 /* After a failure too: the sender waits for it before it uses the slot again. */
@@ -185,18 +177,10 @@ static int test_message(gm_staged *s, gm_half *h, int64_t i, int *done)
  * released before. */
 static int test_copy(gm_staged *s, gm_half *h, int64_t i, int *done)
 {
-    const int *is_copying = &h->is_copying[i % GM_HALF_SLOTS];
-    int status = GM_OK;
     *done = 1;
-    if (!has_queue(h) || (s->status && h->by == GM_BY_MESSAGE))
+    if (!h->is_copying[i % GM_HALF_SLOTS] || (s->status && h->by == GM_BY_MESSAGE))
         return GM_OK;
-    if (is_direct_receive(h) && !*is_copying && !s->status)
-        status = try_direct_copy(s, h, i);
-    if (is_direct_receive(h) && !*is_copying) {
-        *done = s->status || status;
-        return status;
-    }
-    status = s->ops->event_done(h->copied[i % GM_HALF_SLOTS], done);
+    int status = s->ops->event_done(h->copied[i % GM_HALF_SLOTS], done);
     *done |= status != GM_OK;
     return status;
 }

@@ -15,24 +15,28 @@ typedef struct gm_exchange_region {
     int64_t rows;
 } gm_exchange_region;
 
-/* Device memory that exchanges are to come from: of this rank (NULL: none), and the rank from whose memory of the same
- * entry it receives (-1: none). */
-typedef struct gm_exchange_source {
-    const void *memory;
-    int from;
-} gm_exchange_source;
+/* Device memory that exchanges are made from and to, and the ranks that it goes to and comes from, all of them with the
+ * same entry of their own; -1: none. */
+typedef struct gm_exchange_way {
+    char *memory;
+    int64_t bytes;
+    int to, from;
+} gm_exchange_way;
 
 /* The purpose that exchanges are opened for. */
 typedef struct gm_exchange_setup {
     const gm_device_ops *ops;
     gm_device *device;
     const gm_ranks *ranks;
-    int sharers;        /* ranks that share this rank's device, this one included */
-    const char *wanted; /* "auto", or the name of a path */
-    const char *reason; /* why it is the wanted path; NULL: it was asked for */
-    double patience;    /* seconds that a library may take to start, and a probe to arrive; 0: the usual ones */
-    double seconds;     /* of all exchanges through the host, the same on all ranks: "auto" passes over paths that take
-                         * longer to start; INFINITY: it is not known, and all are tried */
+    int sharers;                 /* ranks that share this rank's device, this one included */
+    const char *wanted;          /* "auto", or the name of a path */
+    const char *reason;          /* why it is the wanted path; NULL: it was asked for */
+    const gm_exchange_way *ways; /* the probe tries these, and overwrites their memory; as many on all ranks. 0: it
+                                  * tries a ring of all ranks, in memory of its own */
+    int way_count;
+    double patience; /* seconds that a library may take to start, and a probe to arrive; 0: the usual ones */
+    double seconds;  /* of all exchanges through the host, the same on all ranks: "auto" passes over paths that take
+                      * longer to start; INFINITY: it is not known, and all are tried */
 } gm_exchange_setup;
 
 enum { GM_PATH_VERSION = 32 };
@@ -42,6 +46,7 @@ enum { GM_PATH_VERSION = 32 };
 typedef struct gm_path {
     const char *name, *kernel; /* as options and reports have it; what carries the bytes */
     int is_through_host;       /* each byte crosses the bus to the host, whose limit counts */
+    int is_addressed;          /* other ranks address the memory of regions until the path is closed */
     double start_s;            /* seconds, about, until its first exchange is done */
     const char *too_slow;      /* why it is passed over: that is longer than the exchanges take */
 
@@ -54,8 +59,6 @@ typedef struct gm_path {
     int (*advance)(void *state);
     void (*fail)(void *state, int status);
     int (*end)(void *state);
-    int (*expect_all)(void *state, const gm_exchange_source *sources,
-                      int count); /* NULL: no rank ever addresses memory of another */
 } gm_path;
 
 extern const gm_path gm_path_ipc, gm_path_nccl, gm_path_staged;

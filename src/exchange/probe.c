@@ -26,22 +26,33 @@ typedef struct ring {
     char *src, *dst; /* [rows][PITCH], device memory */
     uint64_t *host;  /* pinned, of as many bytes */
     int64_t rows;    /* the same on all ranks */
+    int has_ways;    /* src and dst lie in the memory of the setup's ways; the same on all ranks */
 } ring;
 
-/* The rows that all ranks have room for. Collective. */
-static int find_rows_all(ring *r, int64_t most)
+/* The rows that all ranks have room for, in the memory of the setup's first ways if that is enough. Collective. */
+static int find_rows_all(ring *r, int64_t most, int ways)
 {
+    const gm_exchange_setup *e = r->setup;
     int64_t device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE),
-            host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST);
+            host = gm_memory_cap(GM_HOST) - gm_memory_used(GM_HOST), in_ways = ways ? host / (2 * PITCH) : 0;
+    for (int i = 0; i < ways; i++)
+        if (e->ways[i].from >= 0)
+            in_ways = gm_min(in_ways, e->ways[i].bytes / (2 * PITCH));
     r->rows = gm_max(gm_min(most, gm_min(device, host) / (4 * PITCH)), LEAST_ROWS);
-    return gm_min_all(&r->rows);
+    int status = gm_min_all(&r->rows);
+    if (!status)
+        status = gm_min_all(&in_ways);
+    r->has_ways = in_ways >= LEAST_ROWS;
+    if (r->has_ways)
+        r->rows = gm_min(most, in_ways);
+    return status;
 }
 
 static int open_ring(ring *r)
 {
     r->pool = (gm_pool){.ops = r->setup->ops, .device = r->setup->device};
-    r->src = gm_pool_device(r->shown, r->rows, PITCH);
-    r->dst = gm_pool_device(r->shown, r->rows, PITCH);
+    r->src = r->has_ways ? NULL : gm_pool_device(r->shown, r->rows, PITCH);
+    r->dst = r->has_ways ? NULL : gm_pool_device(r->shown, r->rows, PITCH);
     r->host = gm_pool_pinned(&r->pool, r->rows, PITCH);
     int status = r->shown->status ? r->shown->status : r->pool.status;
     return status ? status : r->setup->ops->queue_open(r->setup->device, &r->queue);
@@ -99,26 +110,35 @@ static int trade(const ring *r, const gm_exchange_region *send, const gm_exchang
     return r->path->end(r->state);
 }
 
-/* Turn 0 goes to the next rank, turn 1 to the one before, from rows that lie apart. Collective. */
+/* Without ways turn 0 goes to the next rank, turn 1 to the one before, from rows that lie apart; otherwise each takes
+ * one of them. Collective. */
 static int turn_all(ring *r, int turn)
 {
     const gm_ranks *ranks = r->setup->ranks;
+    const gm_exchange_way *way = r->has_ways ? &r->setup->ways[turn] : NULL;
     int next = (ranks->rank + 1) % ranks->size, last = (ranks->rank + ranks->size - 1) % ranks->size;
-    int to = turn ? last : next, from = turn ? next : last;
-    size_t pitch = turn ? PITCH : WIDTH;
+    int to = way ? way->to : turn ? last : next, from = way ? way->from : turn ? next : last, status = GM_OK;
+    size_t pitch = turn % 2 ? PITCH : WIDTH;
+    if (way) {
+        r->src = way->memory;
+        r->dst = way->memory + r->rows * PITCH;
+    }
     const gm_exchange_region send = {to, r->src, pitch, WIDTH, r->rows},
                              receive = {from, r->dst, pitch, WIDTH, r->rows};
-    int status = trade(r, &send, &receive, fill(r, turn, pitch));
-    return gm_agree_all(ranks, status ? status : compare(r, from, turn, pitch));
+    if (from >= 0) {
+        status = trade(r, &send, &receive, fill(r, turn, pitch));
+        status = status ? status : compare(r, from, turn, pitch);
+    }
+    return gm_agree_all(ranks, status);
 }
 
 int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown)
 {
     ring r = {.setup = setup, .path = path, .state = state, .shown = shown};
-    int status = find_rows_all(&r, path->start_s > 1 ? ROWS : FEW_ROWS);
+    int status = find_rows_all(&r, path->start_s > 1 ? ROWS : FEW_ROWS, setup->way_count);
     if (!status)
         status = gm_agree_all(setup->ranks, open_ring(&r));
-    for (int turn = 0; turn < 2 && !status; turn++)
+    for (int turn = 0; turn < (r.has_ways ? setup->way_count : 2) && !status; turn++)
         status = turn_all(&r, turn);
     close_ring(&r);
     return status;
@@ -152,7 +172,7 @@ int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void 
 {
     ring r = {.setup = setup, .path = path, .state = state, .shown = shown};
     double best = INFINITY, best_own = INFINITY, seconds = 0, own_seconds = 0;
-    int status = find_rows_all(&r, RATE_BYTES / PITCH);
+    int status = find_rows_all(&r, RATE_BYTES / PITCH, 0);
     int64_t bytes = r.rows * PITCH, worst;
     if (!status)
         status = gm_agree_all(setup->ranks, open_ring(&r));

@@ -1,9 +1,11 @@
 /* window.h - device memory of other ranks of the host that this rank's device addresses. Opening an allocation takes
- * milliseconds, and one after the other on a host: a thread opens what is expected, and each stays open. */
+ * milliseconds, in which the process can do nothing else with its device, and one after the other on a host: each stays
+ * open. */
 #ifndef GM_SRC_EXCHANGE_WINDOW_H
 #define GM_SRC_EXCHANGE_WINDOW_H
 
-#include "src/exchange/path.h"
+#include "base/device.h"
+#include "mpi/ranks.h"
 
 typedef struct gm_windows gm_windows;
 
@@ -14,15 +16,10 @@ int gm_windows_open(const gm_device_ops *ops, gm_device *device, const gm_ranks 
  */
 void gm_windows_close(gm_windows *windows);
 
-/* Starts the thread that opens the sources of this rank, once at most (exchange.h). The status is agreed. Collective.
- */
-int gm_windows_expect_all(gm_windows *windows, const gm_exchange_source *sources, int count);
-
 /* Where memory of this rank's device lies, for gm_windows_find() of another rank. GM_EDEVICE. */
 int gm_windows_show(gm_windows *windows, const void *memory, gm_shared_memory *shared);
 
-/* Memory of a rank as this rank's device addresses it, which is opened now if nobody expected it; NULL: the thread has
- * not opened it yet. GM_EDEVICE. */
+/* Memory of a rank as this rank's device addresses it; opens it if it is not open. GM_EDEVICE. */
 int gm_windows_find(gm_windows *windows, int rank, const gm_shared_memory *shared, void **memory);
 
 #endif

@@ -225,7 +225,7 @@ typedef struct gm_sharing {
 
 typedef struct gm_panel {
     void *data;
-    int64_t ld;         /* elements */
+    int64_t ld, bytes;  /* elements; of all rows */
     gm_event *released; /* the product that used it last */
 } gm_panel;
 
@@ -300,8 +300,9 @@ void gm_matmul_chain_abandon(void *context, int status);
 
 /* The same of a product whose plan shares panels, and gm_program.drive; and the stage to_device of a SHARE piece. All
  * ranks of the grid make the same exchanges, in the same order.
- * expect_all: once, when exchanges are open, also on idle ranks; the status is agreed. Collective. */
-int gm_matmul_share_expect_all(gm_matmul *product);
+ * ways: the panels, from rank to rank, also of idle ranks. Returns GM_MATMUL_WAYS. */
+enum { GM_MATMUL_WAYS = 2 };
+int gm_matmul_share_ways(gm_matmul *product, gm_exchange_way ways[GM_MATMUL_WAYS]);
 void gm_matmul_share_begin(gm_matmul *product);
 int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there);
 int gm_matmul_share_drive(void *context, int *is_under_way);

@@ -99,6 +99,7 @@ static void allocate_panel(gm_matmul *p, gm_pool *pool, gm_panel *panel, int mat
         cols = outer_is_row ? depth : outer;
     }
     panel->ld = gm_tiling_ld(cols, p->plan.problem.operand_bytes);
+    panel->bytes = rows * panel->ld * p->plan.problem.operand_bytes;
     panel->data = gm_pool_device(pool, rows * panel->ld, (size_t)p->plan.problem.operand_bytes);
     panel->released = gm_pool_event(pool);
 }

@@ -202,8 +202,12 @@ static int open_exchange_all(gm_run *run)
     gm_matmul *p = run->own;
     if (!gm_matmul_plan_chains(&p->plan) && !p->plan.shares)
         return GM_OK;
-    int status = gm_job_open_exchange_all(run->job, "auto", NULL, gm_matmul_cost_staged(&p->plan), &p->exchange);
-    return status || !p->plan.shares ? status : gm_matmul_share_expect_all(p);
+    gm_exchange_way ways[GM_MATMUL_WAYS];
+    const gm_exchange_setup purpose = {.wanted = "auto",
+                                       .seconds = gm_matmul_cost_staged(&p->plan),
+                                       .ways = ways,
+                                       .way_count = p->plan.shares ? gm_matmul_share_ways(p, ways) : 0};
+    return gm_job_open_exchange_all(run->job, &purpose, &p->exchange);
 }
 
 static int multiply(gm_run *run)

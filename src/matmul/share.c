@@ -11,18 +11,19 @@
 
 #include "src/exchange/exchange.h"
 
-/* The panels of the ranks before this one in its circles. */
-int gm_matmul_share_expect_all(gm_matmul *p)
+int gm_matmul_share_ways(gm_matmul *p, gm_exchange_way ways[GM_MATMUL_WAYS])
 {
-    gm_exchange_source sources[] = {[GM_A] = {NULL, -1}, [GM_B] = {NULL, -1}};
-    for (int matrix = GM_A; matrix <= GM_B && !p->part.idle; matrix++) {
+    for (int matrix = GM_A; matrix <= GM_B; matrix++) {
         gm_matmul_circle c = gm_matmul_plan_circle(&p->plan, &p->part, matrix);
-        if (c.size > 1) {
-            sources[matrix].memory = gm_matmul_panel_at(p, 0, matrix, 0, 0);
-            sources[matrix].from = (int)(c.first + (c.index + c.size - 1) % c.size * c.stride);
-        }
+        ways[matrix] = (gm_exchange_way){.to = -1, .from = -1};
+        if (p->part.idle || c.size == 1)
+            continue;
+        ways[matrix].memory = gm_matmul_panel_at(p, 0, matrix, 0, 0);
+        ways[matrix].bytes = gm_matmul_panel(p, 0, matrix)->bytes;
+        ways[matrix].to = (int)(c.first + (c.index + 1) % c.size * c.stride);
+        ways[matrix].from = (int)(c.first + (c.index + c.size - 1) % c.size * c.stride);
     }
-    return gm_exchange_expect_all(p->exchange, sources, 2);
+    return GM_MATMUL_WAYS;
 }
 
 void gm_matmul_share_begin(gm_matmul *p)

@@ -271,7 +271,8 @@ static int open_path_all(net *n, const gm_path *path)
     gm_job *job = n->bench->job;
     open_path *p = &n->paths[n->count++];
     p->kind = path;
-    int status = gm_job_open_exchange_all(job, path->name, "each path is measured", INFINITY, &p->exchange);
+    const gm_exchange_setup purpose = {.wanted = path->name, .reason = "each path is measured", .seconds = INFINITY};
+    int status = gm_job_open_exchange_all(job, &purpose, &p->exchange);
     if (!status || status == GM_ESTOPPED || strcmp(job->options->exchange, "auto") != 0)
         return status;
     gm_error_clear();

@@ -7,11 +7,13 @@
 #include "base/stop.h"
 #include "kernels/kernels.h"
 #include "mpi/ranks.h"
+#include "src/exchange/exchange.h"
 #include "src/exchange/staged.h"
 #include "tests/src/exchange/links.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,34 +196,51 @@ static void test_failures(void)
     gm_staged_close_all(s);
 }
 
-/* Memory that a thread opens before the first exchange from it; where it fails on rank 1 the exchange tries again. */
-static void test_expected(int fails)
+static int opened; /* windows to memory of other ranks */
+
+static int counting_open(gm_device *of, const gm_shared_memory *shared, void **memory, char why[GM_SHARED_WHY])
 {
-    const int next = (ranks.rank + 1) % LINK_RANKS, last = (ranks.rank + LINK_RANKS - 1) % LINK_RANKS;
-    const size_t bytes = (size_t)5 << 20;
+    opened++;
+    return working->open_shared(of, shared, memory, why);
+}
+
+/* Some bytes arrive wrong. */
+static int wrong_copy_within(gm_queue *queue, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                             size_t width, int64_t rows)
+{
+    int status = working->copy_within(queue, dst, dst_pitch, src, src_pitch, width, rows);
+    return status ? status : working->zero(queue, (char *)dst + width / 2, 64);
+}
+
+/* The probe goes the ways of the exchanges to come, in their memory where that is large enough: no window more is
+ * opened. */
+static void test_ways(int64_t bytes, int windows, int expected, const char *name)
+{
+    gm_exchange_choice choice;
+    gm_exchange *x = NULL;
     void *memory[2];
-    int wrong = 0;
-    failing = *working;
-    failing.open_shared = failing_open;
-    gm_staged *s = open_staged(&failing, GM_OK);
-    for (int i = 0; i < 2; i++) {
-        if (working->alloc(device, bytes, &memory[i]))
+    int next = (ranks.rank + 1) % LINK_RANKS, last = (ranks.rank + LINK_RANKS - 1) % LINK_RANKS, is_alone;
+    for (int i = 0; i < 2; i++)
+        if (working->alloc(device, (size_t)bytes, &memory[i]))
             exit(1);
-        memset(slow_device_bytes(memory[i]), i ? 0 : 1 + ranks.rank, bytes);
-    }
-    copies_left = fails && ranks.rank == 1 ? 0 : -1;
-    const gm_exchange_source source = {.memory = memory[0], .from = last};
-    const gm_exchange_region send = {next, memory[0], bytes, bytes, 1}, receive = {last, memory[1], bytes, bytes, 1};
-    int status = gm_path_ipc.expect_all(s, &source, 1);
-    if (!status)
-        status = gm_staged_exchange(s, &send, &receive, NULL, GM_OK);
-    status = gm_agree_all(&ranks, status);
-    const char *arrived = slow_device_bytes(memory[1]);
-    for (size_t i = 0; i < bytes; i++)
-        wrong += arrived[i] != 1 + last;
-    tap_ok(!status && !wrong && copies_left < 0, "memory that is expected%s: status %d, %d bytes are wrong",
-           fails ? ", and not opened at first" : "", status, wrong);
-    gm_staged_close_all(s);
+    is_alone = ranks.rank == 2; /* the others exchange with each other */
+    const gm_exchange_way ways[] = {{memory[0], bytes, is_alone ? -1 : 1 - ranks.rank, is_alone ? -1 : 1 - ranks.rank},
+                                    {memory[1], bytes, next, last}};
+    const gm_exchange_setup setup = {.ops = &failing,
+                                     .device = device,
+                                     .ranks = &ranks,
+                                     .sharers = 1,
+                                     .wanted = "ipc",
+                                     .ways = ways,
+                                     .way_count = 2,
+                                     .seconds = INFINITY};
+    failing.open_shared = counting_open;
+    opened = 0;
+    int status = gm_exchange_open_all(&setup, &choice, &x);
+    tap_ok(status == expected && (windows < 0 || opened == windows - (windows == 2 && is_alone && bytes > 1 << 20)),
+           "%s: status %d, %d windows", name, status, opened);
+    gm_error_clear();
+    gm_exchange_close_all(x);
     for (int i = 0; i < 2; i++)
         working->free(device, memory[i]);
     failing = *working;
@@ -259,10 +278,12 @@ int main(void)
     test_failures();
     is_direct = 1;
     test_device(working, "from device to device");
-    test_expected(0);
-    test_expected(1);
     test_failures();
     gm_staged_close_all(open_staged(&gm_device_cpu, GM_EDEVICE));
+    test_ways(4 << 20, 2, GM_OK, "a probe in the memory of exchanges");
+    test_ways(4 << 10, 2, GM_OK, "a probe in memory of its own, as that is small");
+    failing.copy_within = wrong_copy_within;
+    test_ways(4 << 20, -1, GM_EMPI, "a probe in the memory of exchanges, where wrong bytes arrive");
     is_direct = 0;
     gm_memory_set_cap(GM_HOST, gm_memory_used(GM_HOST) + (5 << 20));
     gm_staged_close_all(open_staged(working, GM_EDEVICE));
