@@ -149,7 +149,8 @@ typedef struct gm_unpack_call {
                           * does not hold it; NULL: not looked for */
 } gm_unpack_call;
 
-/* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32, F64 or I32. */
+/* acc[i][j] += part[i][j]: one more leaf. Both of the same type, F32, F64 or I32. A call without elements has the code
+ * of the kernel loaded, for which its first launch would wait. */
 typedef struct gm_fold_call {
     int64_t rows, cols;
     const void *part; /* [rows][part_ld] */
@@ -160,8 +161,7 @@ typedef struct gm_fold_call {
 } gm_fold_call;
 
 /* out[i][j] = alpha acc[i][j] + beta c0[i][j], evaluated in float64 with each operation rounded, then rounded once to
- * the type of C: to the nearest integer, or the next end of I32; NaN to 0. A call without elements has the code of the
- * kernel loaded, for which its first launch would wait. */
+ * the type of C: to the nearest integer, or the next end of I32; NaN to 0. A call without elements as for fold. */
 typedef struct gm_finish_call {
     int64_t rows, cols;
     const void *acc; /* [rows][ldacc], F32, F64 or I32; NULL: zeros (k = 0, or alpha = 0) */

@@ -42,21 +42,28 @@ static __global__ void __launch_bounds__(LANES *WARPS) fold(gm_fold_call call)
     });
 }
 
-extern "C" int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call)
+template <typename KERNEL>
+static int load_code(KERNEL *kernel)
+{
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, kernel);
+}
+
+template <typename REAL>
+static int launch_fold(gm_cuda_stream stream, const gm_fold_call *call)
 {
     if (call->rows == 0 || call->cols == 0)
-        return cudaSuccess;
-    dim3 grid = elementwise_grid(call->rows, call->cols), block = elementwise_block();
-    if (call->type == GM_DTYPE_F32) {
-        fold<float><<<grid, block, 0, stream>>>(*call);
-    } else if (call->type == GM_DTYPE_F64) {
-        fold<double><<<grid, block, 0, stream>>>(*call);
-    } else if (call->type == GM_DTYPE_I32) {
-        fold<int32_t><<<grid, block, 0, stream>>>(*call);
-    } else {
-        return cudaErrorInvalidValue;
-    }
+        return load_code(fold<REAL>);
+    fold<REAL><<<elementwise_grid(call->rows, call->cols), elementwise_block(), 0, stream>>>(*call);
     return cudaGetLastError();
+}
+
+extern "C" int gm_cuda_fold(gm_cuda_stream stream, const gm_fold_call *call)
+{
+    return call->type == GM_DTYPE_F32   ? launch_fold<float>(stream, call)
+           : call->type == GM_DTYPE_F64 ? launch_fold<double>(stream, call)
+           : call->type == GM_DTYPE_I32 ? launch_fold<int32_t>(stream, call)
+                                        : cudaErrorInvalidValue;
 }
 
 /* Stands for an element type when there is no c0. */
@@ -146,18 +153,12 @@ static __global__ void __launch_bounds__(LANES *WARPS, FINISH_BLOCKS)
         atomicAdd((unsigned long long *)&call.count->overflow, over);
 }
 
-template <typename ELEMENT>
-static int load_code(void)
-{
-    cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, finish<ELEMENT>);
-}
-
 extern "C" int gm_cuda_finish(gm_cuda_stream stream, const gm_finish_call *call)
 {
     if (call->rows == 0 || call->cols == 0)
-        return call->c0 == NULL ? load_code<no_element>()
-                                : dispatch(call->c0_type, [&](auto element) { return load_code<decltype(element)>(); });
+        return call->c0 == NULL
+                   ? load_code(finish<no_element>)
+                   : dispatch(call->c0_type, [&](auto element) { return load_code(finish<decltype(element)>); });
     if (call->c0 != NULL && misaligned(call->c0, 0, call->c0_type))
         return cudaErrorMisalignedAddress;
     if (gm_dtype_get_kind(call->out_type) != GM_FLOAT && call->out_type != GM_DTYPE_I32)

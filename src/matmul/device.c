@@ -59,12 +59,17 @@ static int load(gm_matmul *p, const gm_piece *piece, const gm_slot_memory *slot,
 static int load_code(gm_matmul *p, gm_queue *queue)
 {
     const gm_matmul_case *c = p->c;
-    gm_finish_call none = {.acc_type = gm_matmul_acc_type(p),
-                           .c0 = c->has_c0 ? p->band : NULL,
-                           .c0_type = c->operand[GM_C0].type,
-                           .out_type = c->result};
-    int status = p->has_code ? GM_OK : ops_of(p)->finish(queue, &none);
-    if (!status && !p->has_code && c->verify)
+    const gm_device_ops *ops = ops_of(p);
+    const gm_fold_call folds = {.type = p->product->accumulator};
+    const gm_finish_call finishes = {.c0 = c->has_c0 ? p->band : NULL, /* any memory: there is a C0 */
+                                     .c0_type = c->operand[GM_C0].type,
+                                     .out_type = c->result};
+    if (p->has_code)
+        return GM_OK;
+    int status = gm_matmul_plan_chains(&p->plan) ? ops->fold(queue, &folds) : GM_OK;
+    if (!status && p->part.layer == 0)
+        status = ops->finish(queue, &finishes);
+    if (!status && c->verify)
         status = gm_matmul_probe_load(p, queue);
     p->has_code = !status;
     return status;
@@ -295,7 +300,6 @@ void gm_matmul_program(gm_matmul *p, gm_program *program)
     }
     if (p->plan.shares) {
         gm_matmul_share_begin(p);
-        program->await_turn = gm_matmul_share_await;
         program->drive = gm_matmul_share_drive;
         program->abandon = gm_matmul_share_abandon;
     }

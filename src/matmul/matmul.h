@@ -155,7 +155,6 @@ typedef enum gm_piece_kind {
     GM_PIECE_BEGIN,    /* of a block: clears the sums */
     GM_PIECE_LOAD,     /* file -> panel */
     GM_PIECE_SHARE,    /* the rank's own chunks up to piece.leaf may be exchanged */
-    GM_PIECE_AWAIT,    /* when the panels up to piece.leaf are whole */
     GM_PIECE_PROBE,    /* the check's share of some leaves */
     GM_PIECE_MULTIPLY, /* some leaves of the block or of a band, or one leaf that is kept apart */
     GM_PIECE_FOLD,     /* the leaves that are kept apart, to a band of acc that the layer before has folded */
@@ -217,7 +216,6 @@ typedef struct gm_chain {
 typedef struct gm_sharing {
     int64_t whole, own; /* leaves: up to which the panels are whole; up to which the rank's own chunks are in */
     int64_t turn;       /* of the exchanges of the step that begins at `whole`: under way, or the next one */
-    int is_awaited;     /* the next piece in order waits for it */
     gm_event *loaded;   /* the own chunks up to `own` */
 } gm_sharing;
 
@@ -298,13 +296,12 @@ void gm_matmul_chain_begin(gm_matmul *product);
 int gm_matmul_chain_await(void *context, const gm_piece *piece, int *is_there);
 void gm_matmul_chain_abandon(void *context, int status);
 
-/* The same of a product whose plan shares panels, and gm_program.drive; and the stage to_device of a SHARE piece. All
+/* The same of a product whose plan shares panels, with gm_program.drive; and the stage to_device of a SHARE piece. All
  * ranks of the grid make the same exchanges, in the same order.
- * ways: the panels, from rank to rank, also of idle ranks. Returns GM_MATMUL_WAYS. */
+ * ways: the panels, from rank to rank; called on idle ranks too. Returns GM_MATMUL_WAYS. */
 enum { GM_MATMUL_WAYS = 2 };
 int gm_matmul_share_ways(gm_matmul *product, gm_exchange_way ways[GM_MATMUL_WAYS]);
 void gm_matmul_share_begin(gm_matmul *product);
-int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there);
 int gm_matmul_share_drive(void *context, int *is_under_way);
 void gm_matmul_share_abandon(void *context, int status);
 int gm_matmul_share(gm_matmul *product, const gm_piece *piece, gm_queue *in);

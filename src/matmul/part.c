@@ -68,7 +68,7 @@ gm_matmul_block gm_matmul_plan_block(const gm_matmul_plan *plan, const gm_matmul
 int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf)
 {
     int64_t before = leaf - part->leaf0, left = part->leaf1 - leaf, leaves = plan->step_leaves;
-    if (!plan->budget.unified && !plan->same)
+    if (!plan->budget.unified && !plan->same && (plan->keep || before == 0))
         leaves = gm_min(leaves, gm_max(before, 1));
     if (gm_matmul_plan_chains(plan) && !plan->budget.unified && left > 1)
         left--;

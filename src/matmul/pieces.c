@@ -20,13 +20,14 @@
  * it waits until the layer before has passed the band on. FOLD_SUMS comes after the bands. On other ranks than the
  * owner bands have no F and R, and the block ends with PASS.
  *
- * Each stage function either fills in a piece and returns 1, or moves the cursor on and returns 0. */
+ * Each stage function fills in a piece, or moves the cursor on, or finds that panels are not whole yet. */
+enum { MOVED, FILLED, WAITS };
+
 enum {
     AT_BEGIN,
     AT_FLOW,
     AT_LOAD,
     AT_SHARE,
-    AT_AWAIT,
     AT_PROBE,
     AT_MULTIPLY,
     AT_PROBE_REST,
@@ -78,7 +79,7 @@ static int of_block(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, uns
     piece->col = c->block.col0;
     piece->cols = c->block.cols;
     piece->stages = stages;
-    return 1;
+    return FILLED;
 }
 
 static int at_begin(gm_matmul *p, gm_piece *piece)
@@ -86,7 +87,7 @@ static int at_begin(gm_matmul *p, gm_piece *piece)
     gm_cursor *c = &p->cursor;
     if (c->blocks == gm_matmul_plan_blocks(&p->plan, &p->part)) {
         c->stage = AT_END;
-        return 0;
+        return MOVED;
     }
     c->block = gm_matmul_plan_block(&p->plan, &p->part, c->blocks++);
     c->leaf0 = c->leaf1 = c->own = c->done = p->part.leaf0;
@@ -153,11 +154,11 @@ static int at_flow(gm_matmul *p, gm_piece *piece)
         set_load(p, GM_A);
         c->stage = AT_LOAD;
     } else if (whole(p) < c->leaf1) {
-        c->stage = AT_AWAIT;
+        return WAITS;
     } else {
         enter_bands(p);
     }
-    return 0;
+    return MOVED;
 }
 
 static int at_load(gm_matmul *p, gm_piece *piece)
@@ -166,7 +167,7 @@ static int at_load(gm_matmul *p, gm_piece *piece)
     if (p->plan.keep && is_due(p)) { /* a product is done, or the panels of a step have become whole */
         c->back = AT_LOAD;
         c->stage = AT_PROBE;
-        return 0;
+        return MOVED;
     }
     if (gm_strips_next(&c->strips, piece)) {
         piece->kind = GM_PIECE_LOAD;
@@ -175,13 +176,13 @@ static int at_load(gm_matmul *p, gm_piece *piece)
         piece->stages = GM_STAGE_READ | GM_STAGE_TO_DEVICE;
         piece->bytes = piece->in = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->operand[c->matrix].type);
         gm_matmul_place_strip(p, piece);
-        return 1;
+        return FILLED;
     }
     if (c->matrix == GM_A && !p->plan.same)
         set_load(p, GM_B);
     else
         c->stage = AT_SHARE;
-    return 0;
+    return MOVED;
 }
 
 static int at_share(gm_matmul *p, gm_piece *piece)
@@ -190,13 +191,6 @@ static int at_share(gm_matmul *p, gm_piece *piece)
     c->stage = AT_FLOW;
     c->own = piece->leaf = c->leaf1;
     return p->plan.shares && of_block(c, piece, GM_PIECE_SHARE, GM_STAGE_TO_DEVICE);
-}
-
-static int at_await(gm_matmul *p, gm_piece *piece)
-{
-    p->cursor.stage = AT_FLOW;
-    piece->leaf = gm_matmul_plan_step_end(&p->plan, &p->part, whole(p));
-    return of_block(&p->cursor, piece, GM_PIECE_AWAIT, 0);
 }
 
 /* A piece about leaves [leaf, leaf1) of the panels of the next step to be multiplied. */
@@ -208,7 +202,7 @@ static int of_leaves(gm_matmul *p, gm_piece *piece, gm_piece_kind kind, int64_t 
     piece->leaves = leaf1 - leaf;
     piece->at_k = gm_matmul_k(p, leaf) - gm_matmul_k(p, p->plan.keep ? p->part.leaf0 : c->done);
     piece->step = c->step;
-    return 1;
+    return FILLED;
 }
 
 static int at_probe(gm_matmul *p, gm_piece *piece)
@@ -236,7 +230,7 @@ static int at_multiply(gm_matmul *p, gm_piece *piece)
         c->step++;
     }
     c->stage = piece->last ? c->back : AT_MULTIPLY;
-    return 1;
+    return FILLED;
 }
 
 static int at_probe_rest(gm_matmul *p, gm_piece *piece)
@@ -263,7 +257,7 @@ static int of_chain(const gm_cursor *c, gm_piece *piece, gm_piece_kind kind, int
     of_block(c, piece, kind, GM_STAGE_COMPUTE);
     piece->block = c->blocks - 1;
     piece->step = step;
-    return 1;
+    return FILLED;
 }
 
 /* The work that is left before a band can be finished: its products, or its leaves to be folded. */
@@ -273,7 +267,7 @@ static int complete_band(gm_matmul *p, gm_piece *piece, int64_t bands)
     int64_t down = c->band * p->plan.band_rows;
     int multiplies = c->done < p->part.leaf1 && bands_multiply(p);
     if (c->band == bands || (!multiplies && !gm_matmul_plan_chains(&p->plan)))
-        return 0;
+        return MOVED;
     if (multiplies)
         of_leaves(p, piece, GM_PIECE_MULTIPLY, c->done, p->part.leaf1);
     else
@@ -285,7 +279,7 @@ static int complete_band(gm_matmul *p, gm_piece *piece, int64_t bands)
     c->products += multiplies;
     if (multiplies && piece->last)
         c->step++;
-    return 1;
+    return FILLED;
 }
 
 /* The next band; then the results of the band before. */
@@ -317,16 +311,16 @@ static int at_result(gm_matmul *p, gm_piece *piece)
         piece->kind = GM_PIECE_RESULT;
         piece->stages = GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
         piece->bytes = piece->rows * piece->cols * (int64_t)gm_dtype_size(p->c->result);
-        return 1;
+        return FILLED;
     }
     if (c->band == gm_ceil_div(c->block.rows, p->plan.band_rows)) {
         c->stage = AT_FOLD_SUMS;
-        return 0;
+        return MOVED;
     }
     int64_t c0 = p->plan.problem.file_bytes_c0;
     set_band(p, c->band, gm_max(c0, 1), c0 ? p->plan.piece : INT64_MAX); /* without C0 the slot stays empty */
     c->stage = AT_FINISH;
-    return 0;
+    return MOVED;
 }
 
 static int at_finish(gm_matmul *p, gm_piece *piece)
@@ -335,7 +329,7 @@ static int at_finish(gm_matmul *p, gm_piece *piece)
     if (!gm_strips_next(&c->strips, piece)) {
         c->band++;
         c->stage = AT_BAND;
-        return 0;
+        return MOVED;
     }
     piece->kind = GM_PIECE_FINISH;
     piece->stages = GM_STAGE_COMPUTE;
@@ -343,7 +337,7 @@ static int at_finish(gm_matmul *p, gm_piece *piece)
         piece->stages |= GM_STAGE_READ | GM_STAGE_TO_DEVICE;
     piece->verifies = p->c->verify;
     piece->bytes = piece->in = piece->rows * piece->cols * p->plan.problem.file_bytes_c0;
-    return 1;
+    return FILLED;
 }
 
 static int at_fold_sums(gm_matmul *p, gm_piece *piece)
@@ -370,24 +364,31 @@ static int at_verdict(gm_matmul *p, gm_piece *piece)
 int gm_matmul_next(void *context, gm_piece *piece, int *more)
 {
     static int (*const stages[])(gm_matmul *, gm_piece *) = {
-        [AT_BEGIN] = at_begin,       [AT_FLOW] = at_flow,
-        [AT_LOAD] = at_load,         [AT_SHARE] = at_share,
-        [AT_AWAIT] = at_await,       [AT_PROBE] = at_probe,
-        [AT_MULTIPLY] = at_multiply, [AT_PROBE_REST] = at_probe_rest,
-        [AT_BAND] = at_band,         [AT_RESULT] = at_result,
-        [AT_FINISH] = at_finish,     [AT_FOLD_SUMS] = at_fold_sums,
-        [AT_VERDICT] = at_verdict,   [AT_PASS] = at_pass,
+        [AT_BEGIN] = at_begin,
+        [AT_FLOW] = at_flow,
+        [AT_LOAD] = at_load,
+        [AT_SHARE] = at_share,
+        [AT_PROBE] = at_probe,
+        [AT_MULTIPLY] = at_multiply,
+        [AT_PROBE_REST] = at_probe_rest,
+        [AT_BAND] = at_band,
+        [AT_RESULT] = at_result,
+        [AT_FINISH] = at_finish,
+        [AT_FOLD_SUMS] = at_fold_sums,
+        [AT_VERDICT] = at_verdict,
+        [AT_PASS] = at_pass,
     };
     gm_matmul *p = context;
-    *more = 1;
     while (p->cursor.stage != AT_END) {
         memset(piece, 0, sizeof *piece);
-        if (stages[p->cursor.stage](p, piece)) {
-            if (p->is_repair) /* not of the work that the progress display knows */
-                piece->bytes = 0;
-            return GM_OK;
-        }
+        int found = stages[p->cursor.stage](p, piece);
+        if (found == MOVED)
+            continue;
+        if (p->is_repair) /* not of the work that the progress display knows */
+            piece->bytes = 0;
+        *more = found == WAITS ? GM_MORE_LATER : GM_MORE_NOW;
+        return GM_OK;
     }
-    *more = 0;
+    *more = GM_MORE_NONE;
     return GM_OK;
 }

@@ -129,8 +129,8 @@ gm_matmul_block gm_matmul_plan_block(const gm_matmul_plan *plan, const gm_matmul
 int64_t gm_matmul_plan_depth(const gm_matmul_plan *plan, int64_t leaf0, int64_t leaf1);
 
 /* End of the step that begins at a leaf of a part. Where reading and computing overlap the first one is short, to begin
- * early, and each of the next ones as long as all before it, up to step_leaves: it is read while these are multiplied.
- * The last one of a layer is short, as other layers wait for it. */
+ * early, and where all leaves are kept each of the next ones is as long as all before it, up to step_leaves: it is read
+ * while these are multiplied. The last one of a layer is short, as other layers wait for it. */
 int64_t gm_matmul_plan_step_end(const gm_matmul_plan *plan, const gm_matmul_part *part, int64_t leaf);
 
 /* The most leaves that a panel of a part holds: one at least, also of a part without leaves, which may have to repair

@@ -80,7 +80,7 @@ static int end(gm_matmul *p)
 }
 
 /* The first launch of a kernel loads its code, which may wait for a message of NCCL, and that for a rank that has
- * failed: the first product goes to the device before the second step is exchanged, unless a piece waits for that. */
+ * failed: the first product goes to the device before the second step is exchanged. */
 static int is_free(const gm_matmul *p)
 {
     return p->sharing.whole == p->part.leaf0 || p->products > 0;
@@ -91,23 +91,15 @@ int gm_matmul_share_drive(void *context, int *is_under_way)
 {
     gm_matmul *p = context;
     gm_sharing *s = &p->sharing;
-    int status = GM_OK, advances = 1;
-    while (s->whole < s->own && (is_free(p) || s->is_awaited) && advances && !status) {
+    int status = GM_OK, is_done = 1;
+    while (s->whole < s->own && is_free(p) && is_done && !status) {
         if (!gm_exchange_is_under_way(p->exchange))
             begin(p, GM_OK);
-        advances = gm_exchange_advance(p->exchange);
-        status = advances ? end(p) : GM_OK;
+        is_done = gm_exchange_advance(p->exchange);
+        status = is_done ? end(p) : GM_OK;
     }
     *is_under_way = gm_exchange_is_under_way(p->exchange);
     return status;
-}
-
-int gm_matmul_share_await(void *context, const gm_piece *piece, int *is_there)
-{
-    gm_sharing *s = &((gm_matmul *)context)->sharing;
-    *is_there = piece->kind != GM_PIECE_AWAIT || s->whole >= piece->leaf;
-    s->is_awaited = !*is_there;
-    return GM_OK;
 }
 
 /* The strips before the piece have been given to the queue `in`, which knows of those that I/O threads copy. */

@@ -98,15 +98,12 @@ static int issue(gm_stream *s, int *progress)
     int status = s->exhausted || gm_stream_io_is_busy(s->io) ? GM_OK : free_slot(s, &slot);
     if (status || !slot)
         return status;
-    int more = 1;
+    int more = GM_MORE_NOW;
     status = s->program->next(s->program->context, &slot->piece, &more);
-    *progress = 1;
-    if (status)
+    *progress = more != GM_MORE_LATER;
+    s->exhausted = !status && more == GM_MORE_NONE;
+    if (status || more != GM_MORE_NOW)
         return status;
-    if (!more) {
-        s->exhausted = 1;
-        return GM_OK;
-    }
     slot->index = s->issued++;
     slot->sent = 0;
     slot->by_lanes = stages_by_lanes(s, &slot->piece);
@@ -147,12 +144,18 @@ static int copy_out(gm_stream *s, gm_slot *slot, gm_queue *queue)
     return is_there ? GM_OK : gm_slot_copy_out(&s->setup, slot, 0, slot->piece.out, slot->memory.out, queue);
 }
 
+/* Does the piece use the host memory of its slot? */
+static int has_bytes(const gm_piece *piece)
+{
+    return (piece->stages & (GM_STAGE_READ | GM_STAGE_RECEIVE | GM_STAGE_FROM_DEVICE)) != 0;
+}
+
 static int enqueue_stage(gm_stream *s, gm_slot *slot, int stage)
 {
     const gm_device_ops *ops = s->setup.ops;
     const gm_program *p = s->program;
     gm_queue *queue = s->queues[stage];
-    if (stage != GM_DEVICE_STAGE_COMPUTE && !slot->pinned)
+    if (stage != GM_DEVICE_STAGE_COMPUTE && !slot->pinned && has_bytes(&slot->piece))
         gm_slot_pin(&s->setup, slot);
     int status = p->await ? p->await(p->context, &slot->piece, gm_device_stages[stage].bit, queue) : GM_OK;
     if (!status && s->setup.buffer)
@@ -294,8 +297,9 @@ static void finish_failed_run(gm_stream *s, int status)
     for (gm_slot *slot = next_in_flight(s, 0); slot; slot = next_in_flight(s, slot->index + 1))
         notify_failure(s, &slot->piece, slot->index < s->started, slot->sent);
     gm_piece piece;
-    int more = s->program->send || s->program->receive;
-    while (more && !s->exhausted && s->program->next(s->program->context, &piece, &more) == GM_OK && more)
+    int more = s->program->send || s->program->receive ? GM_MORE_NOW : GM_MORE_NONE;
+    while (more == GM_MORE_NOW && !s->exhausted && s->program->next(s->program->context, &piece, &more) == GM_OK &&
+           more == GM_MORE_NOW)
         notify_failure(s, &piece, 0, 0);
     if (s->program->abandon)
         s->program->abandon(s->program->context, status);

@@ -33,7 +33,11 @@ static int fails(state *s, const gm_piece *piece, unsigned stage)
 static int next(void *context, gm_piece *piece, int *more)
 {
     state *s = context;
-    *more = s->next < PIECES;
+    *more = s->next < PIECES ? GM_MORE_NOW : GM_MORE_NONE;
+    if (s->late && s->next % 7 == 0 && s->driven < 3 * s->next) {
+        *more = GM_MORE_LATER;
+        return GM_OK;
+    }
     memset(piece, 0, sizeof *piece);
     piece->kind = s->next++;
     piece->stages = s->stages;
@@ -227,7 +231,8 @@ static void test_exchange_after_failure(void)
     }
 }
 
-/* Pieces that wait for something else than a read hold up those behind them, not the end of those before. */
+/* Pieces that wait for something else than a read hold up those behind them, not the end of those before; and some
+ * pieces are not there before more has been driven on. */
 static void test_turns(void)
 {
     const unsigned stages = GM_STAGE_READ | GM_STAGE_COMPUTE | GM_STAGE_FROM_DEVICE | GM_STAGE_WRITE;
@@ -235,7 +240,7 @@ static void test_turns(void)
         state s = {.fail_at = -1, .stages = stages, .late = 7};
         int status = run(&s, depth, 2, 0);
         tap_ok(status == GM_OK && s.wrong == 0 && s.writes == PIECES && s.abandoned == GM_OK &&
-                   s.waited == (PIECES + 4) / 5 * 8 && s.driven >= s.waited,
+                   s.waited == (PIECES + 4) / 5 * 8 && s.driven >= 3 * (PIECES - PIECES % 7),
                "%d slots: every fifth piece waits for its turn, %d turns in all, with %d of what goes on beside it",
                depth, s.waited, s.driven);
     }
