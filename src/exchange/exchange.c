@@ -98,6 +98,7 @@ int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *cho
     status = choose_all(x, choice);
     if (!status && strcmp(setup->wanted, "auto") != 0 && x->path != paths[0])
         snprintf(choice->reason, sizeof choice->reason, "%s", setup->reason ? setup->reason : "asked for");
+    x->setup.way_count = 0; /* they were lent */
     if (!status)
         gm_detail("exchange between ranks: %s%s%s%s%s", choice->path, choice->version[0] ? ", NCCL " : "",
                   choice->version, choice->reason[0] ? ": " : "", choice->reason);

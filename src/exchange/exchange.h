@@ -36,9 +36,9 @@ typedef struct gm_exchange_choice {
 
 /* Opens exchanges among all ranks of the run: by the path that setup->wanted names, or ("auto") by the first of the
  * table that opens and whose probe succeeds; setup->seconds leaves out those that start slowly. One rank alone gets the
- * last one, without a probe. The status is agreed: GM_EDEVICE, GM_EMPI, GM_ESTOPPED. The caller closes it, also after a
- * failure; close takes NULL, and is collective as well. Other ranks may address the memory of regions until then: it is
- * freed later. *choice is filled in either case. Collective. */
+ * last one, without a probe. The probe overwrites the memory of setup->ways. The status is agreed: GM_EDEVICE, GM_EMPI,
+ * GM_ESTOPPED. The caller closes it, also after a failure; close takes NULL, and is collective as well. Other ranks may
+ * address the memory of regions until then: it is freed later. *choice is filled in either case. Collective. */
 int gm_exchange_open_all(const gm_exchange_setup *setup, gm_exchange_choice *choice, gm_exchange **exchange);
 void gm_exchange_close_all(gm_exchange *exchange);
 

@@ -1,5 +1,7 @@
-/* path.h - a way from device memory of one rank to device memory of another: the table that each fills, and the regions
- * that go. Internal to src/exchange/, but for gm_exchange_region: callers use exchange.h. */
+/* path.h - a path from device memory of one rank to device memory of another: the table that each fills, which is
+ * internal to src/exchange/; and what callers of exchange.h describe: the regions that go, and what they are opened
+ * for.
+ */
 #ifndef GM_SRC_EXCHANGE_PATH_H
 #define GM_SRC_EXCHANGE_PATH_H
 
@@ -15,8 +17,8 @@ typedef struct gm_exchange_region {
     int64_t rows;
 } gm_exchange_region;
 
-/* Device memory that exchanges are made from and to, and the ranks that it goes to and comes from, all of them with the
- * same entry of their own; -1: none. */
+/* Device memory that exchanges are made from and to, and the ranks that it goes to and comes from, which have the same
+ * entry of their own; both are -1 where this rank has none. */
 typedef struct gm_exchange_way {
     char *memory;
     int64_t bytes;

@@ -16,7 +16,7 @@ enum { RATE_BYTES = 16 << 20, RATE_TURNS = 4 };
 _Static_assert(GM_PROBE_LEAST == LEAST_ROWS * PITCH + GM_ALLOC_OVERHEAD, "what plans count");
 static const double patience = 20; /* seconds */
 
-typedef struct ring {
+typedef struct probe {
     const gm_exchange_setup *setup;
     const gm_path *path;
     void *state;
@@ -27,10 +27,10 @@ typedef struct ring {
     uint64_t *host;  /* pinned, of as many bytes */
     int64_t rows;    /* the same on all ranks */
     int has_ways;    /* src and dst lie in the memory of the setup's ways; the same on all ranks */
-} ring;
+} probe;
 
 /* The rows that all ranks have room for, in the memory of the setup's first ways if that is enough. Collective. */
-static int find_rows_all(ring *r, int64_t most, int ways)
+static int find_rows_all(probe *r, int64_t most, int ways)
 {
     const gm_exchange_setup *e = r->setup;
     int64_t device = gm_memory_cap(GM_DEVICE) - gm_memory_used(GM_DEVICE),
@@ -48,7 +48,7 @@ static int find_rows_all(ring *r, int64_t most, int ways)
     return status;
 }
 
-static int open_ring(ring *r)
+static int open_probe(probe *r)
 {
     r->pool = (gm_pool){.ops = r->setup->ops, .device = r->setup->device};
     r->src = r->has_ways ? NULL : gm_pool_device(r->shown, r->rows, PITCH);
@@ -58,7 +58,7 @@ static int open_ring(ring *r)
     return status ? status : r->setup->ops->queue_open(r->setup->device, &r->queue);
 }
 
-static void close_ring(ring *r)
+static void close_probe(probe *r)
 {
     if (r->queue)
         r->setup->ops->queue_close(r->queue);
@@ -68,10 +68,10 @@ static void close_ring(ring *r)
 /* Word i of what a rank sends in a turn; the last one ends beyond the rows. */
 static uint64_t word_of(int rank, int turn, int64_t i)
 {
-    return gm_random_bits(gm_random_key(5, 2 * (uint64_t)rank + (uint64_t)turn), (uint64_t)i);
+    return gm_random_bits(gm_random_key(5, ((uint64_t)rank << 8) + (uint64_t)turn), (uint64_t)i);
 }
 
-static int fill(ring *r, int turn, size_t pitch)
+static int fill(probe *r, int turn, size_t pitch)
 {
     const gm_device_ops *ops = r->setup->ops;
     for (int64_t i = 0; i < gm_ceil_div(r->rows * WIDTH, 8); i++)
@@ -82,7 +82,7 @@ static int fill(ring *r, int turn, size_t pitch)
     return status ? status : ops->queue_sync(r->queue);
 }
 
-static int compare(ring *r, int from, int turn, size_t pitch)
+static int compare(probe *r, int from, int turn, size_t pitch)
 {
     const gm_device_ops *ops = r->setup->ops;
     int64_t bytes = r->rows * WIDTH, wrong = 0;
@@ -98,7 +98,7 @@ static int compare(ring *r, int from, int turn, size_t pitch)
                                 r->path->name, from, (long long)wrong, (long long)gm_ceil_div(bytes, 8));
 }
 
-static int trade(const ring *r, const gm_exchange_region *send, const gm_exchange_region *receive, int status)
+static int trade(const probe *r, const gm_exchange_region *send, const gm_exchange_region *receive, int status)
 {
     double limit = r->setup->patience > 0 ? r->setup->patience : patience, from = gm_clock();
     r->path->begin(r->state, send, receive, NULL, status);
@@ -110,12 +110,12 @@ static int trade(const ring *r, const gm_exchange_region *send, const gm_exchang
     return r->path->end(r->state);
 }
 
-/* Without ways turn 0 goes to the next rank, turn 1 to the one before, from rows that lie apart; otherwise each takes
- * one of them. Collective. */
-static int turn_all(ring *r, int turn)
+/* Without ways turn 0 goes to the next rank, turn 1 to the one before; otherwise each way has two turns. The second one
+ * is of rows that lie apart. Collective. */
+static int turn_all(probe *r, int turn)
 {
     const gm_ranks *ranks = r->setup->ranks;
-    const gm_exchange_way *way = r->has_ways ? &r->setup->ways[turn] : NULL;
+    const gm_exchange_way *way = r->has_ways ? &r->setup->ways[turn / 2] : NULL;
     int next = (ranks->rank + 1) % ranks->size, last = (ranks->rank + ranks->size - 1) % ranks->size;
     int to = way ? way->to : turn ? last : next, from = way ? way->from : turn ? next : last, status = GM_OK;
     size_t pitch = turn % 2 ? PITCH : WIDTH;
@@ -134,18 +134,18 @@ static int turn_all(ring *r, int turn)
 
 int gm_probe_bytes_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown)
 {
-    ring r = {.setup = setup, .path = path, .state = state, .shown = shown};
+    probe r = {.setup = setup, .path = path, .state = state, .shown = shown};
     int status = find_rows_all(&r, path->start_s > 1 ? ROWS : FEW_ROWS, setup->way_count);
     if (!status)
-        status = gm_agree_all(setup->ranks, open_ring(&r));
-    for (int turn = 0; turn < (r.has_ways ? setup->way_count : 2) && !status; turn++)
+        status = gm_agree_all(setup->ranks, open_probe(&r));
+    for (int turn = 0; turn < (r.has_ways ? 2 * setup->way_count : 2) && !status; turn++)
         status = turn_all(&r, turn);
-    close_ring(&r);
+    close_probe(&r);
     return status;
 }
 
 /* Seconds of a turn, once all ranks have met: of this rank, and until all have ended it. Collective. */
-static int time_all(ring *r, int64_t bytes, double *own, double *seconds)
+static int time_all(probe *r, int64_t bytes, double *own, double *seconds)
 {
     const gm_ranks *ranks = r->setup->ranks;
     const gm_exchange_region send = {(ranks->rank + 1) % ranks->size, r->src, (size_t)bytes, (size_t)bytes, 1},
@@ -170,12 +170,12 @@ static double rate_of(int64_t bytes, double seconds)
 int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void *state, gm_pool *shown, double *own,
                       double *least)
 {
-    ring r = {.setup = setup, .path = path, .state = state, .shown = shown};
+    probe r = {.setup = setup, .path = path, .state = state, .shown = shown};
     double best = INFINITY, best_own = INFINITY, seconds = 0, own_seconds = 0;
     int status = find_rows_all(&r, RATE_BYTES / PITCH, 0);
     int64_t bytes = r.rows * PITCH, worst;
     if (!status)
-        status = gm_agree_all(setup->ranks, open_ring(&r));
+        status = gm_agree_all(setup->ranks, open_probe(&r));
     for (int i = 0; i < RATE_TURNS && !status; i++) {
         status = time_all(&r, bytes, &own_seconds, &seconds);
         best = fmin(best, seconds);
@@ -186,6 +186,6 @@ int gm_probe_rate_all(const gm_exchange_setup *setup, const gm_path *path, void 
         status = gm_min_all(&worst);
     *own = status ? 0 : rate_of(bytes, best_own);
     *least = status ? 0 : (double)worst;
-    close_ring(&r);
+    close_probe(&r);
     return status;
 }

@@ -1,5 +1,5 @@
-/* probe.h - does a path carry bytes? Random bytes go around a ring of all ranks, in both directions, and are compared
- * on the host. And how fast? */
+/* probe.h - does a path carry bytes? Random bytes go the ways of the setup, or around a ring of all ranks in both
+ * directions, and are compared on the host. And how fast? */
 #ifndef GM_SRC_EXCHANGE_PROBE_H
 #define GM_SRC_EXCHANGE_PROBE_H
 

@@ -141,6 +141,7 @@ const gm_path gm_path_staged = {.name = "staged",
 
 const gm_path gm_path_ipc = {.name = "ipc",
                              .kernel = "copy engine",
+                             .is_addressed = 1,
                              .start_s = 0.08,
                              .too_slow = "the exchanges are shorter than opening the memory of others",
                              .open_all = open_ipc_all,
@@ -148,5 +149,4 @@ const gm_path gm_path_ipc = {.name = "ipc",
                              .begin = begin,
                              .advance = advance,
                              .fail = fail,
-                             .is_addressed = 1,
                              .end = end};
