@@ -7,10 +7,10 @@
 /* The walk of one rank. For each block of its part of C, BEGIN, then
  *
  *   steps: LOAD A and LOAD B of a step, of shared panels the rank's own chunks, and SHARE; PROBE and MULTIPLY of a step
- * as soon as its panels are whole, for which AWAIT waits when all is loaded
+ *   as soon as its panels are whole
  *   bands of the owner, for the leaves that are left: PROBE; then M0 F0 M1 R0 F1 M2 R1 F2 ..., M being MULTIPLY of a
- * band, F its FINISH and R its RESULT, so that the device multiplies the next band while one is copied out and written;
- * VERDICT
+ *   band, F its FINISH and R its RESULT, so that the device multiplies the next band while one is copied out and
+ *   written; VERDICT
  *
  * Where the device keeps all leaves, steps are loaded as fast as they can be read, the device multiplies steps of the
  * whole block meanwhile, and the leaves that are left then go by bands. Otherwise the leaves of the last step go by
