@@ -141,8 +141,7 @@ static int start_copy(gm_staged *s, gm_half *h, int64_t i)
 {
     const piece p = piece_of(h, i);
     int status = GM_OK;
-    h->is_copying[i % GM_HALF_SLOTS] = has_queue(h) && !s->status;
-    if (!h->is_copying[i % GM_HALF_SLOTS])
+    if (!has_queue(h) || s->status)
         return GM_OK;
     if (is_direct_receive(h))
         status = copy_directly(s, h, i);
@@ -178,7 +177,7 @@ static int test_message(gm_staged *s, gm_half *h, int64_t i, int *done)
 static int test_copy(gm_staged *s, gm_half *h, int64_t i, int *done)
 {
     *done = 1;
-    if (!h->is_copying[i % GM_HALF_SLOTS] || (s->status && h->by == GM_BY_MESSAGE))
+    if (!has_queue(h) || (s->status && h->by == GM_BY_MESSAGE))
         return GM_OK;
     int status = s->ops->event_done(h->copied[i % GM_HALF_SLOTS], done);
     *done |= status != GM_OK;

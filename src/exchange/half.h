@@ -40,7 +40,6 @@ typedef struct gm_half {
     gm_carrier by;
     gm_event *copied[GM_HALF_SLOTS];
     gm_token tokens[GM_HALF_SLOTS];
-    int is_copying[GM_HALF_SLOTS]; /* its copy has begun */
 } gm_half;
 
 /* The state of the path staged or ipc (is_direct). */

@@ -50,7 +50,7 @@ int gm_windows_show(gm_windows *w, const void *memory, gm_shared_memory *shared)
     return status || !why[0] ? status : gm_fail(GM_EDEVICE, "device memory of rank %d: %s", w->ranks->rank, why);
 }
 
-static int add(gm_windows *w, window added)
+static int make_room(gm_windows *w)
 {
     int room = w->count < w->room ? w->room : 2 * w->room + 8;
     window *windows = room == w->room ? w->windows : realloc(w->windows, (size_t)room * sizeof *windows);
@@ -58,37 +58,33 @@ static int add(gm_windows *w, window added)
         return gm_fail(GM_EDEVICE, "no memory for windows to other ranks");
     w->windows = windows;
     w->room = room;
-    w->windows[w->count++] = added;
     return GM_OK;
 }
 
-static int open_window(gm_windows *w, int rank, const gm_shared_memory *shared, window *opened)
+/* As the last one of the table. */
+static int open_window(gm_windows *w, int rank, const gm_shared_memory *shared)
 {
     char why[GM_SHARED_WHY] = "";
-    *opened = (window){.rank = rank, .number = shared->number};
-    int status = w->ops->open_shared(w->device, shared, &opened->memory, why);
-    return status || opened->memory
-               ? status
-               : gm_fail(GM_EDEVICE,
+    window opened = {.rank = rank, .number = shared->number};
+    int status = make_room(w);
+    if (!status)
+        status = w->ops->open_shared(w->device, shared, &opened.memory, why);
+    if (!status && !opened.memory)
+        status = gm_fail(GM_EDEVICE,
                          "rank %d does not address the device memory of rank %d: %s; --exchange staged goes through "
                          "the host",
                          w->ranks->rank, rank, why);
+    if (!status)
+        w->windows[w->count++] = opened;
+    return status;
 }
 
 int gm_windows_find(gm_windows *w, int rank, const gm_shared_memory *shared, void **memory)
 {
-    window found;
-    int i = 0, status = GM_OK;
+    int i = 0;
     while (i < w->count && (w->windows[i].rank != rank || w->windows[i].number != shared->number))
         i++;
-    if (i < w->count)
-        found = w->windows[i];
-    else
-        status = open_window(w, rank, shared, &found);
-    if (!status && i == w->count)
-        status = add(w, found);
-    if (status && i == w->count)
-        w->ops->close_shared(w->device, found.memory);
-    *memory = status ? NULL : (char *)found.memory + shared->offset;
+    int status = i < w->count ? GM_OK : open_window(w, rank, shared);
+    *memory = status ? NULL : (char *)w->windows[i].memory + shared->offset;
     return status;
 }

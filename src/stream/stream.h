@@ -78,12 +78,12 @@ typedef struct gm_slot_memory {
     void *device; /* setup.piece bytes on the device; host itself on a device that addresses host memory */
 } gm_slot_memory;
 
-/* All callbacks return a gm_status. read and write run on I/O threads, several at a time, each on its own slot or its
- * own part of one; the others run on the main thread, in the order of the pieces. The callback of a stage that no piece
- * has may be NULL. Where they take `out`, it is the slot's. */
 /* Is there a next piece? LATER: not before drive() is further on. */
 enum { GM_MORE_NONE, GM_MORE_NOW, GM_MORE_LATER };
 
+/* All callbacks return a gm_status. read and write run on I/O threads, several at a time, each on its own slot or its
+ * own part of one; the others run on the main thread, in the order of the pieces. The callback of a stage that no piece
+ * has may be NULL. Where they take `out`, it is the slot's. */
 typedef struct gm_program {
     void *context;
     int (*next)(void *context, gm_piece *piece, int *more); /* the next piece, where *more is GM_MORE_NOW */
