@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/stop.h"
+#include "base/thread.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -187,7 +188,7 @@ static int start(gm_nccl *n, gm_nccl_step step)
     n->failure[0] = '\0';
     atomic_store(&n->gives_up, 0);
     atomic_store(&n->is_busy, 1);
-    if (pthread_create(&thread, NULL, run, n)) {
+    if (gm_thread_start(&thread, run, n)) {
         atomic_store(&n->is_busy, 0);
         return gm_fail(GM_EDEVICE, "NCCL: cannot start a thread for %s", steps[step].name);
     }

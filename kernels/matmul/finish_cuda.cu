@@ -4,6 +4,7 @@
 #include "kernels/dispatch.cuh"
 #include "kernels/elementwise_cuda.cuh"
 #include "kernels/matmul/calls.h"
+#include "kernels/matmul/launch_cuda.cuh"
 
 static __device__ __forceinline__ float add_rounded(float a, float b)
 {
@@ -40,13 +41,6 @@ static __global__ void __launch_bounds__(LANES *WARPS) fold(gm_fold_call call)
                 acc[e * LANES] = add_rounded(x[e], y[e]);
         }
     });
-}
-
-template <typename KERNEL>
-static int load_code(KERNEL *kernel)
-{
-    cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, kernel);
 }
 
 template <typename REAL>

@@ -1,4 +1,5 @@
-/* launch_cuda.cuh - launches: their arithmetic, and those that begin before the kernel ahead of them has ended. */
+/* launch_cuda.cuh - launches: their arithmetic, their code, and those that begin before the kernel ahead of them has
+ * ended. */
 #ifndef GM_KERNELS_MATMUL_LAUNCH_CUDA_CUH
 #define GM_KERNELS_MATMUL_LAUNCH_CUDA_CUH
 
@@ -16,6 +17,19 @@ static inline cudaError_t multiprocessors_of(int *count)
     int device;
     cudaError_t error = cudaGetDevice(&device);
     return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device) : error;
+}
+
+/* Has the code of kernels loaded, for which their first launch would wait. */
+template <typename... KERNELS>
+static inline int load_code(KERNELS *...kernels)
+{
+    cudaFuncAttributes code;
+    for (const void *kernel : {(const void *)kernels...}) {
+        cudaError_t error = cudaFuncGetAttributes(&code, kernel);
+        if (error != cudaSuccess)
+            return error;
+    }
+    return cudaSuccess;
 }
 
 /* A launch of a kernel that calls wait_for_kernel_ahead() first: its blocks may start while the last ones of the kernel

@@ -6,6 +6,7 @@
  * element costs a conversion and three fused operations, whatever is asked for. */
 #include "base/size.h"
 #include "kernels/matmul/calls.h"
+#include "kernels/matmul/launch_cuda.cuh"
 #include "kernels/matmul/probe_both_cuda.cuh"
 #include "kernels/matmul/probe_cuda.cuh"
 
@@ -312,22 +313,13 @@ static int launch(cudaStream_t stream, const gm_probe_call *c, unsigned batch)
     return cudaGetLastError();
 }
 
-template <typename ELEMENT>
-static int load_code(void)
-{
-    cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, probe_rows<ELEMENT>);
-    if (error == cudaSuccess)
-        error = cudaFuncGetAttributes(&attributes, probe_columns<ELEMENT>);
-    if (error == cudaSuccess)
-        error = cudaFuncGetAttributes(&attributes, probe_both<ELEMENT>);
-    return error != cudaSuccess ? error : cudaFuncGetAttributes(&attributes, add_probe_parts);
-}
-
 extern "C" int gm_cuda_probe(gm_cuda_stream stream, const gm_probe_call *call)
 {
     if (call->rows == 0 || call->cols == 0)
-        return dispatch(call->type, [&](auto element) { return load_code<decltype(element)>(); });
+        return dispatch(call->type, [&](auto element) {
+            using type = decltype(element);
+            return load_code(probe_rows<type>, probe_columns<type>, probe_both<type>, add_probe_parts);
+        });
     if (call->batch > GM_BATCH_MOST)
         return cudaErrorInvalidConfiguration;
     if (misaligned(call->m, call->pitch, call->type) || misaligned(call->m, call->next_m, call->type))

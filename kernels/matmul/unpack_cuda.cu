@@ -1,6 +1,7 @@
 #include "kernels/dispatch.cuh"
 #include "kernels/elementwise_cuda.cuh"
 #include "kernels/matmul/calls.h"
+#include "kernels/matmul/launch_cuda.cuh"
 
 template <typename ELEMENT, typename TO>
 static __global__ void __launch_bounds__(LANES *WARPS) unpack(gm_unpack_call call)
@@ -65,6 +66,5 @@ extern "C" int gm_cuda_unpack(gm_cuda_stream stream, const gm_unpack_call *call)
 /* Any kernel serves: all are built for the same devices. */
 extern "C" int gm_cuda_code_check(void)
 {
-    cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, unpack<gm_element_F32, float>);
+    return load_code(unpack<gm_element_F32, float>);
 }
