@@ -7,10 +7,10 @@
 # it ended.
 
 # of files and signals: no device in sight
-on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t)
+on_processor=(tests/cli/{bad_input,external,files,processors,refusals,signals,stdout_full,text,virtual}.t)
 all_gpus=(tests/cli/sight.t) # which GPUs are in sight is what they test
 measuring=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
-longest=(tests/cli/{normalize,reduce,matmul,batch,normalize_same,transpose,parts,bad_input}.t)
+longest=(tests/cli/{matmul,batch,operands,normalize,gather,same_bits,reduce,normalize_same}.t) # by starts of CUDA
 prepared=0 # seconds until the first unit of this part in this call
 # Starts of CUDA at the same time, which go one after the other: with more of them a test waits for longer than its
 # limit of 10 s.
@@ -386,4 +386,6 @@ part_stacks() {
 
 part_exchange() {
     unit exchange "$pack/tests/gpu/exchange"
+    cd "$pack" || exit
+    run_tests 1 "${all_gpus[@]}" # the suite may run elsewhere, with one GPU
 }
