@@ -1,13 +1,17 @@
 /* Leaves of contiguous segments on the processor. Extremes, counts and integers are computed in any order, the sums of
  * floats in that of base/statistics.h. */
+#include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "kernels/reduce/reduce_cpu.h"
 
 enum {
-    BLOCK = 8192, /* elements processed at a time */
-    ABREAST = 8   /* lanes of a leaf of floats that are summed together */
+    BLOCK = 8192,     /* elements processed at a time */
+    ABREAST = 8,      /* lanes of a leaf of floats that are summed together */
+    ROOM = BLOCK * 8, /* bytes */
+    CACHE_LINE = 64
 };
 _Static_assert(BLOCK >= (int)GM_LEAF_FLOAT && (int)GM_LEAF_WHOLE / 8 % BLOCK == 0, "a block holds a leaf of floats");
 
@@ -84,11 +88,17 @@ int64_t gm_cpu_find(gm_dtype type, const void *x, size_t stride, int64_t n, int 
     return find[type](x, stride, n, swap, value);
 }
 
+static int is_in_order(const void *src, gm_dtype type, int swap)
+{
+    size_t size = gm_dtype_size(type);
+    return (!swap || size == 1) && (uintptr_t)src % size == 0;
+}
+
 /* Elements in native byte order, aligned: in place, or copied to room. */
 static const void *in_order(const void *src, int64_t n, gm_dtype type, int swap, void *room)
 {
     size_t size = gm_dtype_size(type);
-    if ((!swap || size == 1) && (uintptr_t)src % size == 0)
+    if (is_in_order(src, type, swap))
         return src;
     memcpy(room, src, (size_t)n * size);
     for (int64_t i = 0; i < n && swap && size == 2; i++)
@@ -106,10 +116,9 @@ static int64_t find(const gm_reduce_rows_call *c, const void *x, int64_t n, uint
 }
 
 static void leaf_of_integers(const gm_reduce_rows_call *c, const reduce_loops *loops, const char *src, int64_t n,
-                             int64_t index, gm_moments *m)
+                             int64_t index, void *room, gm_moments *m)
 {
     gm_dtype_kind kind = gm_dtype_get_kind(c->type);
-    _Alignas(64) char room[BLOCK * 8];
     int arg = (c->want & GM_WANT_ARG) != 0;
     for (int64_t at = 0, part; at < n; at += part) {
         whole_block b;
@@ -151,11 +160,10 @@ static double fold_lanes(double *lane, int64_t n)
 }
 
 static void leaf_of_floats(const gm_reduce_rows_call *c, const reduce_loops *loops, const char *src, int64_t n,
-                           int64_t index, gm_moments *m)
+                           int64_t index, void *room, gm_moments *m)
 {
     static const unsigned wants[] = {GM_WANT_SUM, GM_WANT_SQUARES, GM_WANT_SPREAD, GM_WANT_SPREAD};
     static const int places[] = {GM_REAL_SUM, GM_REAL_SQUARES, GM_REAL_SHIFTED_SUM, GM_REAL_SHIFTED_SQUARES};
-    _Alignas(64) char room[GM_LEAF_FLOAT * 8];
     double lane[4][GM_LANES];
     float_range r;
     const void *x = in_order(src, n, c->type, c->swap, room);
@@ -190,16 +198,23 @@ int gm_cpu_reduce_rows(int threads, const gm_reduce_rows_call *call)
     int64_t start = call->first / per * call->segment + call->first % per * length;
     int is_float = gm_dtype_get_kind(call->type) == GM_FLOAT;
     const reduce_loops *loops = &LOOPS[call->type];
+    int copies = !is_in_order(call->src, call->type, call->swap);
+    char *rooms = copies ? aligned_alloc(CACHE_LINE, (size_t)threads * ROOM) : NULL; /* their stacks may be small */
+    if (copies && !rooms)
+        return gm_fail(GM_EDEVICE, "out of host memory: cannot allocate %d bytes for each of %d threads", ROOM,
+                       threads);
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < call->leaves; i++) {
         int64_t leaf = call->first + i, index = leaf % per * length, n = gm_min(length, call->segment - index);
         const char *src = (const char *)call->src +
                           (size_t)(leaf / per * call->segment + index - start) * gm_dtype_size(call->type);
+        void *room = rooms ? rooms + (size_t)omp_get_thread_num() * ROOM : NULL;
         gm_moments_begin(&call->out[i]);
         if (is_float)
-            leaf_of_floats(call, loops, src, n, index, &call->out[i]);
+            leaf_of_floats(call, loops, src, n, index, room, &call->out[i]);
         else
-            leaf_of_integers(call, loops, src, n, index, &call->out[i]);
+            leaf_of_integers(call, loops, src, n, index, room, &call->out[i]);
     }
+    free(rooms);
     return GM_OK;
 }

@@ -315,6 +315,15 @@ def many_chunks():
         gm.ok(ran.code == 0 and ran.out == f"sum {want}\n", f"many chunks: {operand}", ran)
 
 
+def small_stacks():
+    """Threads of OpenMP whose stacks a user has made small."""
+    x = np.random.default_rng(11).integers(0, 1 << 16, (300, 400))
+    for dtype in ("<u2", ">u2", "<f8", ">f8"):
+        gm.write("stacks.h5", x=x.astype(dtype))
+        ran = gm.run("reduce stacks.h5 --stat sum --device cpu --threads 2 -q", environment={"OMP_STACKSIZE": "128k"})
+        gm.ok(ran.code == 0 and float(ran.out.split()[1]) == x.sum(), f"threads with stacks of 128 KiB, {dtype}", ran)
+
+
 def real_files():
     tooth, k11 = os.path.join(gm.DATA, "tooth.h5"), os.path.join(gm.DATA, "diad_k11_imaging.h5")
     if not os.path.exists(tooth):
@@ -335,5 +344,5 @@ for device in kinds:
     gm.together([all_types, *(functools.partial(axes, rank) for rank in SHAPES), cuts, values, accuracy, outputs,
                  real_files])
 gm.together([functools.partial(same_bits, axis, dtype) for axis,
-             dtype in (("all", "f4"), ("pixel", "f8"), ("vector", "f2"))] + [refusals, many_chunks])
+             dtype in (("all", "f4"), ("pixel", "f8"), ("vector", "f2"))] + [refusals, many_chunks, small_stacks])
 gm.done()
