@@ -1,4 +1,5 @@
 /* The processor as a device: device memory is host memory, and a queue does its work at once. */
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -44,22 +45,46 @@ static void *pass(void *gate)
     return NULL;
 }
 
+/* The bytes that OMP_STACKSIZE gives the stacks of OpenMP's threads; 0: none that OpenMP takes. */
+static size_t openmp_stack(void)
+{
+    static const char units[] = "BKMG";
+    const char *text = getenv("OMP_STACKSIZE");
+    char *rest = NULL;
+    size_t number = text ? (size_t)strtoull(text, &rest, 10) : 0;
+    if (number == 0)
+        return 0;
+    rest += strspn(rest, " \t");
+    const char *unit = *rest ? strchr(units, toupper((unsigned char)*rest)) : units + 1;
+    int shift = unit ? 10 * (int)(unit - units) : 0;
+    return unit && number <= SIZE_MAX >> shift ? number << shift : 0;
+}
+
 /* Can so many threads be started? OpenMP ends the program where it cannot start one. */
 static int try_threads(int threads)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_t *thread = calloc((size_t)threads, sizeof *thread);
-    int started = 0, error = thread == NULL ? ENOMEM : 0;
+    pthread_attr_t attributes;
+    size_t stack = openmp_stack();
+    int started = 0, error = thread == NULL ? ENOMEM : pthread_attr_init(&attributes), has_attributes = !error;
+    if (!error && stack && pthread_attr_setstacksize(&attributes, stack)) /* nor does OpenMP take it */
+        stack = 0;
     pthread_mutex_lock(&gate);
     while (started < threads && !error) {
-        error = gm_thread_start(&thread[started], pass, &gate);
+        error = gm_thread_start_with(&attributes, &thread[started], pass, &gate);
         started += !error;
     }
     pthread_mutex_unlock(&gate);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
+    if (has_attributes)
+        pthread_attr_destroy(&attributes);
     free(thread);
-    return error ? gm_fail(GM_EDEVICE, "cannot start %d more threads: %s", threads, strerror(error)) : GM_OK;
+    return error ? gm_fail(GM_EDEVICE, "cannot start %d more threads%s%s: %s", threads,
+                           stack ? " with stacks of OMP_STACKSIZE=" : "", stack ? getenv("OMP_STACKSIZE") : "",
+                           strerror(error))
+                 : GM_OK;
 }
 
 static int cpu_open(int index, int threads, gm_device **out)
