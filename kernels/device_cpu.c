@@ -1,6 +1,7 @@
 /* The processor as a device: device memory is host memory, and a queue does its work at once. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,19 +46,31 @@ static void *pass(void *gate)
     return NULL;
 }
 
-/* The bytes that OMP_STACKSIZE gives the stacks of OpenMP's threads; 0: none that OpenMP takes. */
-static size_t openmp_stack(void)
+/* The bytes of a size as OpenMP takes it, in KiB without a unit; 0: it takes none of it. */
+static size_t openmp_size(const char *text)
 {
-    static const char units[] = "BKMG";
-    const char *text = getenv("OMP_STACKSIZE");
-    char *rest = NULL;
-    size_t number = text ? (size_t)strtoull(text, &rest, 10) : 0;
-    if (number == 0)
-        return 0;
-    rest += strspn(rest, " \t");
-    const char *unit = *rest ? strchr(units, toupper((unsigned char)*rest)) : units + 1;
+    static const char units[] = "BKMG", blanks[] = " \t";
+    char *rest;
+    errno = 0;
+    unsigned long long number = strtoull(text, &rest, 10);
+    rest += strspn(rest, blanks);
+    const char *unit = *rest ? strchr(units, toupper((unsigned char)*rest++)) : units + 1;
     int shift = unit ? 10 * (int)(unit - units) : 0;
-    return unit && number <= SIZE_MAX >> shift ? number << shift : 0;
+    int is_size = unit && !errno && rest[strspn(rest, blanks)] == '\0' && number <= SIZE_MAX >> shift;
+    return is_size ? (size_t)number << shift : 0;
+}
+
+/* The variable that sets the size of the stacks of OpenMP's threads; NULL: none does. */
+static const char *openmp_stacks(size_t *bytes)
+{
+    static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        *bytes = text ? openmp_size(text) : 0;
+        if (*bytes >= (size_t)PTHREAD_STACK_MIN)
+            return names[i];
+    }
+    return NULL;
 }
 
 /* Can so many threads be started? OpenMP ends the program where it cannot start one. */
@@ -66,10 +79,12 @@ static int try_threads(int threads)
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_t *thread = calloc((size_t)threads, sizeof *thread);
     pthread_attr_t attributes;
-    size_t stack = openmp_stack();
-    int started = 0, error = thread == NULL ? ENOMEM : pthread_attr_init(&attributes), has_attributes = !error;
-    if (!error && stack && pthread_attr_setstacksize(&attributes, stack)) /* nor does OpenMP take it */
-        stack = 0;
+    size_t stack;
+    const char *variable = openmp_stacks(&stack);
+    int started = 0, error = thread == NULL ? ENOMEM : 0;
+    pthread_attr_init(&attributes);
+    if (variable)
+        pthread_attr_setstacksize(&attributes, stack);
     pthread_mutex_lock(&gate);
     while (started < threads && !error) {
         error = gm_thread_start_with(&attributes, &thread[started], pass, &gate);
@@ -78,13 +93,12 @@ static int try_threads(int threads)
     pthread_mutex_unlock(&gate);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    if (has_attributes)
-        pthread_attr_destroy(&attributes);
+    pthread_attr_destroy(&attributes);
     free(thread);
-    return error ? gm_fail(GM_EDEVICE, "cannot start %d more threads%s%s: %s", threads,
-                           stack ? " with stacks of OMP_STACKSIZE=" : "", stack ? getenv("OMP_STACKSIZE") : "",
-                           strerror(error))
-                 : GM_OK;
+    if (error && variable)
+        return gm_fail(GM_EDEVICE, "cannot start %d more threads with stacks of %s=%s: %s", threads, variable,
+                       getenv(variable), strerror(error));
+    return error ? gm_fail(GM_EDEVICE, "cannot start %d more threads: %s", threads, strerror(error)) : GM_OK;
 }
 
 static int cpu_open(int index, int threads, gm_device **out)
