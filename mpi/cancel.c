@@ -6,7 +6,9 @@
 #include "mpi/mpi_check.h"
 #include "mpi/wait.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { TAG_CANCEL = 1 };
 
@@ -76,13 +78,30 @@ void gm_cancel_complete(void)
     cancel.sent = cancel.received = 0;
 }
 
-int gm_mpi_wait(int code, MPI_Request *request, const char *call)
+/* busy_s: seconds of looking again and again. */
+static int wait_for(int code, MPI_Request *request, const char *call, double busy_s)
 {
+    const struct timespec nap = {.tv_nsec = 50000};
+    double from = gm_clock();
     int done = 0;
     while (code == MPI_SUCCESS && !done) {
         code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done && gm_stop_asked())
+        if (done)
+            break;
+        if (gm_stop_asked())
             gm_cancel();
+        if (gm_clock() - from > busy_s)
+            nanosleep(&nap, NULL);
     }
     return gm_mpi_must(code, call);
+}
+
+int gm_mpi_wait(int code, MPI_Request *request, const char *call)
+{
+    return wait_for(code, request, call, INFINITY);
+}
+
+int gm_mpi_wait_idle(int code, MPI_Request *request, const char *call)
+{
+    return wait_for(code, request, call, 0.001);
 }

@@ -119,8 +119,8 @@ static void find_worst_all(const gm_ranks *ranks, int status, int64_t *worst)
 {
     int64_t mine[2] = {outcome_of(ranks, status), gm_cancel_is_sent()}, most[2];
     MPI_Request request;
-    gm_mpi_wait(MPI_Iallreduce(mine, most, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD, &request), &request,
-                "MPI_Iallreduce");
+    gm_mpi_wait_idle(MPI_Iallreduce(mine, most, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD, &request), &request,
+                     "MPI_Iallreduce");
     if (most[0] || most[1])
         gm_cancel_complete();
     *worst = most[0];
@@ -205,16 +205,16 @@ int gm_min_all(int64_t *value)
 {
     int64_t mine = *value;
     MPI_Request request;
-    return gm_mpi_wait(MPI_Iallreduce(&mine, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD, &request), &request,
-                       "MPI_Iallreduce");
+    return gm_mpi_wait_idle(MPI_Iallreduce(&mine, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD, &request), &request,
+                            "MPI_Iallreduce");
 }
 
 int gm_sum_all(int64_t *value)
 {
     int64_t sum = 0;
     MPI_Request request;
-    int status = gm_mpi_wait(MPI_Iallreduce(value, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request), &request,
-                             "MPI_Iallreduce");
+    int status = gm_mpi_wait_idle(MPI_Iallreduce(value, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request),
+                                  &request, "MPI_Iallreduce");
     *value = sum;
     return status;
 }

@@ -10,6 +10,10 @@
  * the other ranks: the one that this rank waits for may be at work for long. A failure of MPI ends all ranks. */
 int gm_mpi_wait(int code, MPI_Request *request, const char *call);
 
+/* The same for a few numbers: after a short while the rank leaves its processor to others between looks, which may be
+ * at work for long. */
+int gm_mpi_wait_idle(int code, MPI_Request *request, const char *call);
+
 /* Prepares notifications among `size` ranks. GM_EDEVICE. */
 int gm_cancel_start(int rank, int size);
 

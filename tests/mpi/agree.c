@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static gm_ranks ranks;
@@ -50,6 +51,23 @@ static void test_worst_code(void)
     all_ok(agreed == GM_EDEVICE && strncmp(error.text, "rank 1 (", 8) == 0,
            "of equal codes the message of the lowest rank is returned");
     gm_error_clear();
+}
+
+static double processor_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void test_idle(void)
+{
+    gm_agree_all(&ranks, GM_OK);
+    double from = processor_seconds();
+    if (ranks.rank == 1)
+        usleep(500000);
+    int status = gm_agree_all(&ranks, GM_OK);
+    all_ok(status == GM_OK && processor_seconds() - from < 0.25, "ranks that wait leave their processors to others");
 }
 
 static void test_cancel(void)
@@ -175,6 +193,7 @@ int main(void)
         return 1;
     first = ranks.rank == 0;
     test_worst_code();
+    test_idle();
     test_cancel();
     test_exchange();
     test_collectives();
