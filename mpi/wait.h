@@ -10,8 +10,8 @@
  * the other ranks: the one that this rank waits for may be at work for long. A failure of MPI ends all ranks. */
 int gm_mpi_wait(int code, MPI_Request *request, const char *call);
 
-/* The same for a few numbers: after a short while the rank leaves its processor to others between looks, which may be
- * at work for long. */
+/* The same for a few numbers: after a millisecond the rank sleeps between looks, so that its processor is free for
+ * ranks that are at work for longer. */
 int gm_mpi_wait_idle(int code, MPI_Request *request, const char *call);
 
 /* Prepares notifications among `size` ranks. GM_EDEVICE. */

@@ -94,11 +94,11 @@ static int is_in_order(const void *src, gm_dtype type, int swap)
     return (!swap || size == 1) && (uintptr_t)src % size == 0;
 }
 
-/* Elements in native byte order, aligned: in place, or copied to room. */
+/* Elements in native byte order, aligned: copied to room; in place where there is none, as none is needed. */
 static const void *in_order(const void *src, int64_t n, gm_dtype type, int swap, void *room)
 {
     size_t size = gm_dtype_size(type);
-    if (is_in_order(src, type, swap))
+    if (!room)
         return src;
     memcpy(room, src, (size_t)n * size);
     for (int64_t i = 0; i < n && swap && size == 2; i++)
