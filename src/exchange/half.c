@@ -16,14 +16,18 @@ static const struct {
     int64_t least, most;
 } piece_bytes[GM_CARRIERS] = {[GM_BY_MESSAGE] = {256 << 10, GM_HALF_SLOT},
                               [GM_FROM_SLOT] = {256 << 10, GM_HALF_SLOT},
-                              [GM_FROM_DEVICE] = {2 << 20, 32 << 20}};
+                              [GM_FROM_DEVICE] = {2 << 20, 32 << 20},
+                              [GM_TO_DEVICE] = {2 << 20, 32 << 20}};
 
 _Static_assert(GM_STAGED_PINNED == GM_HALF_WAYS * (GM_HALF_SLOTS * GM_HALF_SLOT + GM_ALLOC_OVERHEAD),
                "what plans count");
 
-static const gm_half_stage order[GM_HALF_WAYS][GM_HALF_STAGES] = {
-    [GM_HALF_SEND] = {GM_HALF_COPY, GM_HALF_MESSAGE, GM_HALF_RELEASE},
-    [GM_HALF_RECEIVE] = {GM_HALF_MESSAGE, GM_HALF_COPY, GM_HALF_RELEASE}};
+/* To the receiver's device the order is that from the sender's device with both ranks exchanged. */
+static const gm_half_stage order[2][GM_HALF_WAYS][GM_HALF_STAGES] = {
+    {[GM_HALF_SEND] = {GM_HALF_COPY, GM_HALF_MESSAGE, GM_HALF_RELEASE},
+     [GM_HALF_RECEIVE] = {GM_HALF_MESSAGE, GM_HALF_COPY, GM_HALF_RELEASE}},
+    {[GM_HALF_SEND] = {GM_HALF_RELEASE, GM_HALF_COPY, GM_HALF_MESSAGE},
+     [GM_HALF_RECEIVE] = {GM_HALF_COPY, GM_HALF_RELEASE, GM_HALF_MESSAGE}}};
 
 /* The slots to send of a rank of this host, pinned; NULL: they are not addressed here. */
 static char *slots_of(gm_staged *s, int rank)
@@ -89,11 +93,23 @@ static int request_of(const gm_half *h, int64_t i)
     return (int)h->way * GM_HALF_SLOTS + (int)(i % GM_HALF_SLOTS);
 }
 
-/* The token in the place of the bytes of a piece: what is sent, or room for what is received. */
-static int make_token(gm_staged *s, gm_half *h, int64_t i, piece *p)
+/* Does the carrier copy between devices? */
+static int is_direct(const gm_half *h)
+{
+    return h->by == GM_FROM_DEVICE || h->by == GM_TO_DEVICE;
+}
+
+/* Does this rank copy between devices, and not its peer? */
+static int is_copier(const gm_half *h)
+{
+    return h->by == (h->way == GM_HALF_SEND ? GM_TO_DEVICE : GM_FROM_DEVICE);
+}
+
+/* The token of a piece: what is sent, or room for what is received. */
+static int make_token(gm_staged *s, gm_half *h, int64_t i, int is_sent, piece *p)
 {
     gm_token *t = &h->tokens[i % GM_HALF_SLOTS];
-    int shows = h->by == GM_FROM_DEVICE && h->way == GM_HALF_SEND && !s->status;
+    int shows = is_sent && is_direct(h) && !is_copier(h) && !s->status;
     int status = shows ? gm_windows_show(s->windows, p->memory, &t->memory) : GM_OK;
     if (shows)
         t->pitch = h->region.pitch;
@@ -101,39 +117,50 @@ static int make_token(gm_staged *s, gm_half *h, int64_t i, piece *p)
     return status;
 }
 
+/* Of a channel: GM_CHANNEL_PIECES is along the data, GM_CHANNEL_RELEASES against them. After a failure it is a notice,
+ * and bytes are discarded. */
+static int start_transfer(gm_staged *s, gm_half *h, int64_t i, gm_channel channel)
+{
+    int is_sent = (channel == GM_CHANNEL_PIECES) == (h->way == GM_HALF_SEND), has_bytes = h->by == GM_BY_MESSAGE;
+    piece p = piece_of(h, i);
+    if (!has_bytes)
+        gm_half_note(s, make_token(s, h, i, is_sent, &p));
+    char *data = s->status && (is_sent || has_bytes) ? NULL : p.message;
+    return is_sent
+               ? gm_send_start(s->requests[channel], request_of(h, i), h->region.peer, data, p.pitch, p.width, p.rows)
+               : gm_receive_start(s->requests[channel], request_of(h, i), h->region.peer, data, p.pitch, p.width,
+                                  p.rows);
+}
+
 static int start_message(gm_staged *s, gm_half *h, int64_t i)
 {
-    piece p = piece_of(h, i);
-    gm_requests *requests = s->requests[GM_CHANNEL_PIECES];
-    if (h->by != GM_BY_MESSAGE)
-        gm_half_note(s, make_token(s, h, i, &p));
-    char *data = s->status ? NULL : p.message;
-    return h->way == GM_HALF_SEND
-               ? gm_send_start(requests, request_of(h, i), h->region.peer, data, p.pitch, p.width, p.rows)
-               : gm_receive_start(requests, request_of(h, i), h->region.peer, data, p.pitch, p.width, p.rows);
+    return start_transfer(s, h, i, GM_CHANNEL_PIECES);
+}
+
+/* A slot is not used again, nor device memory freed, before its release, which comes after a failure too. */
+static int start_release(gm_staged *s, gm_half *h, int64_t i)
+{
+    return h->by == GM_BY_MESSAGE ? GM_OK : start_transfer(s, h, i, GM_CHANNEL_RELEASES);
 }
 
 /* Does the half put work into its queue? */
 static int has_queue(const gm_half *h)
 {
-    return h->slots || h->by == GM_FROM_DEVICE;
+    return h->slots || is_direct(h);
 }
 
-/* Does the receiver copy pieces from the sender's device memory? */
-static int is_direct_receive(const gm_half *h)
-{
-    return h->by == GM_FROM_DEVICE && h->way == GM_HALF_RECEIVE;
-}
-
-/* From the memory that the sender has shown. */
+/* From the memory that the peer has shown, or to it. */
 static int copy_directly(gm_staged *s, gm_half *h, int64_t i)
 {
     const piece p = piece_of(h, i);
     const gm_token *t = &h->tokens[i % GM_HALF_SLOTS];
     void *memory;
     int status = gm_windows_find(s->windows, h->region.peer, &t->memory, &memory);
-    return status ? status
-                  : s->ops->copy_within(h->queue, p.memory, h->region.pitch, memory, t->pitch, p.width, p.rows);
+    if (status)
+        return status;
+    return h->way == GM_HALF_SEND
+               ? s->ops->copy_within(h->queue, memory, t->pitch, p.memory, h->region.pitch, p.width, p.rows)
+               : s->ops->copy_within(h->queue, p.memory, h->region.pitch, memory, t->pitch, p.width, p.rows);
 }
 
 /* A copy that has failed in part is over before its piece is released. */
@@ -143,9 +170,9 @@ static int start_copy(gm_staged *s, gm_half *h, int64_t i)
     int status = GM_OK;
     if (!has_queue(h) || s->status)
         return GM_OK;
-    if (is_direct_receive(h))
+    if (is_copier(h))
         status = copy_directly(s, h, i);
-    else if (h->by != GM_FROM_DEVICE)
+    else if (!is_direct(h))
         status = h->way == GM_HALF_SEND
                      ? s->ops->copy_out(h->queue, p.message, p.pitch, p.memory, h->region.pitch, p.width, p.rows)
                      : s->ops->copy_in(h->queue, p.memory, h->region.pitch, p.message, p.pitch, p.width, p.rows);
@@ -154,17 +181,6 @@ static int start_copy(gm_staged *s, gm_half *h, int64_t i)
     if (status)
         s->ops->queue_sync(h->queue);
     return status;
-}
-
-/* After a failure too: the sender waits for it before it uses the slot again. */
-static int start_release(gm_staged *s, gm_half *h, int64_t i)
-{
-    gm_requests *requests = s->requests[GM_CHANNEL_RELEASES];
-    gm_token *t = &h->tokens[i % GM_HALF_SLOTS];
-    if (h->by == GM_BY_MESSAGE)
-        return GM_OK;
-    return h->way == GM_HALF_SEND ? gm_receive_start(requests, request_of(h, i), h->region.peer, t, 1, 1, 1)
-                                  : gm_send_start(requests, request_of(h, i), h->region.peer, t, 1, 1, 1);
 }
 
 static int test_message(gm_staged *s, gm_half *h, int64_t i, int *done)
@@ -207,7 +223,7 @@ static int may_begin(const gm_staged *s, const gm_half *h)
 /* Moves on all pieces that can be, the last stage first. A failure ends no loop: messages go on as notices. */
 int gm_half_advance(gm_staged *s, gm_half *h)
 {
-    const gm_half_stage *stage_at = order[h->way];
+    const gm_half_stage *stage_at = order[h->by == GM_TO_DEVICE][h->way];
     for (int k = GM_HALF_STAGES; k > 0; k--)
         for (int done = 1; h->begun[k] < h->begun[k - 1]; h->begun[k]++) {
             gm_half_note(s, stages[stage_at[k - 1]].test(s, h, h->begun[k], &done));
@@ -221,15 +237,18 @@ int gm_half_advance(gm_staged *s, gm_half *h)
     return h->begun[GM_HALF_STAGES] == h->cut.pieces;
 }
 
-static gm_carrier carrier_of(const gm_staged *s, int peer)
+static gm_carrier carrier_of(const gm_staged *s, const gm_half *h)
 {
-    return s->windows ? GM_FROM_DEVICE : gm_shared_of(s->shared, peer) ? GM_FROM_SLOT : GM_BY_MESSAGE;
+    int peer = h->region.peer, is_lower = s->ranks->rank < peer;
+    if (s->windows)
+        return is_lower == (h->way == GM_HALF_SEND) ? GM_TO_DEVICE : GM_FROM_DEVICE;
+    return gm_shared_of(s->shared, peer) ? GM_FROM_SLOT : GM_BY_MESSAGE;
 }
 
 void gm_half_begin(gm_staged *s, gm_half *h, const gm_exchange_region *region, gm_event *after)
 {
     h->region = region ? *region : (gm_exchange_region){0};
-    h->by = carrier_of(s, h->region.peer);
+    h->by = carrier_of(s, h);
     h->cut = cut_region(&h->region, h->by);
     memset(h->begun, 0, sizeof h->begun);
     if (h->cut.pieces > 0 && region->peer == s->ranks->rank) {

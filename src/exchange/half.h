@@ -13,15 +13,19 @@ enum { GM_HALF_SLOTS = 4, GM_HALF_SLOT = 2 << 20 }; /* in each direction; bytes 
 
 typedef enum gm_half_way { GM_HALF_SEND, GM_HALF_RECEIVE, GM_HALF_WAYS } gm_half_way;
 
-/* How the bytes of a piece come to the receiver's device: in the message; from a slot, or from the sender's device
- * memory, which it addresses. */
-typedef enum gm_carrier { GM_BY_MESSAGE, GM_FROM_SLOT, GM_FROM_DEVICE, GM_CARRIERS } gm_carrier;
+/* How the bytes of a piece come to the receiver's device: in the message; from a slot that it addresses; from the
+ * sender's device memory, by a copy of the receiver; to the receiver's, by a copy of the sender. Of two ranks the lower
+ * one copies both ways: it alone opens memory of the other. */
+typedef enum gm_carrier { GM_BY_MESSAGE, GM_FROM_SLOT, GM_FROM_DEVICE, GM_TO_DEVICE, GM_CARRIERS } gm_carrier;
 
-/* The stages of a piece. The message has its bytes; or says where they are, and the receiver then releases them. From
- * device memory the receiver alone copies: the sender's GM_HALF_COPY is over when the bytes are there (`after`). */
+/* The stages of a piece: a copy; a message along the data, and one against them, the release. The message has the
+ * bytes; or says that they are there, and the release that they have been copied. To device memory the receiver
+ * releases its own, and the message says that the bytes have come. Between devices one of both ranks copies; the
+ * GM_HALF_COPY of the other one is over when its memory may be copied from, or to (`after`), and its first message says
+ * where that is. */
 typedef enum gm_half_stage { GM_HALF_COPY, GM_HALF_MESSAGE, GM_HALF_RELEASE, GM_HALF_STAGES } gm_half_stage;
 
-/* A message that does not have the bytes of a piece: from the device, where they are. */
+/* A message or a release that does not have the bytes of a piece: memory of a device, or nothing. */
 typedef struct gm_token {
     gm_shared_memory memory;
     uint64_t pitch;

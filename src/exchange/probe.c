@@ -23,7 +23,7 @@ typedef struct probe {
     gm_pool *shown; /* src and dst, which other ranks may address until the path is closed */
     gm_pool pool;
     gm_queue *queue;
-    char *src, *dst; /* [rows][PITCH], device memory */
+    char *src, *dst; /* [rows][PITCH], device memory, dst behind src */
     uint64_t *host;  /* pinned, of as many bytes */
     int64_t rows;    /* the same on all ranks */
     int has_ways;    /* src and dst lie in the memory of the setup's ways; the same on all ranks */
@@ -51,8 +51,8 @@ static int find_rows_all(probe *r, int64_t most, int ways)
 static int open_probe(probe *r)
 {
     r->pool = (gm_pool){.ops = r->setup->ops, .device = r->setup->device};
-    r->src = r->has_ways ? NULL : gm_pool_device(r->shown, r->rows, PITCH);
-    r->dst = r->has_ways ? NULL : gm_pool_device(r->shown, r->rows, PITCH);
+    r->src = r->has_ways ? NULL : gm_pool_device(r->shown, 2 * r->rows, PITCH);
+    r->dst = r->src ? r->src + r->rows * PITCH : NULL;
     r->host = gm_pool_pinned(&r->pool, r->rows, PITCH);
     int status = r->shown->status ? r->shown->status : r->pool.status;
     return status ? status : r->setup->ops->queue_open(r->setup->device, &r->queue);

@@ -2,12 +2,12 @@
  *
  *   staged   device -> pinned slot -> MPI -> pinned slot -> device
  *            device -> pinned slot that both ranks address -> device   (ranks of one host, where they can share memory)
- *   ipc      device -> device (the receiver's addresses the memory of the sender's: window.h)
+ *   ipc      device -> device (of two ranks the lower one addresses the other's memory, and copies both ways: window.h)
  *
- * and the stages of different pieces, in both directions, are under way at once. Where the receiver addresses a piece
- * it stays where it is: a message says that it is there, another one that it has been copied. A device that addresses
- * host memory has no slots: messages go from and to its memory. Both paths wait in `end` alone, so that the main
- * thread, which alone calls MPI, can do other work meanwhile.
+ * and the stages of different pieces, in both directions, are under way at once. Where a rank addresses memory of its
+ * peer a message says that a piece, or room for it, is there, and another one that it has been copied. A device that
+ * addresses host memory has no slots: messages go from and to its memory. Both paths wait in `end` alone, so that the
+ * main thread, which alone calls MPI, can do other work meanwhile.
  *
  * Every rank makes the exchanges that its peers expect of it, in the same order, also after a failure: a rank that has
  * failed sends notices in place of its pieces and discards what it receives (mpi/exchange.h), and its failure, a signal
