@@ -18,7 +18,8 @@ enum {
     VECTORS_PER_K = 4, /* float64 values per k of a step, for the check of the product */
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
-    OF_WORK = 2        /* and for a product with work space */
+    OF_WORK = 2,       /* and for a product with work space */
+    MOST_SLOTS = 24    /* that whole pieces are read to from any byte on: pinning more takes longer than reading */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
 
@@ -33,23 +34,29 @@ int64_t gm_matmul_plan_vectors(int64_t rows, int64_t cols)
     return gm_mul_sat(gm_add_sat(gm_add_sat(rows, cols), GM_MATMUL_NOTES), sizeof(double));
 }
 
-/* Slots for each thread and for what is on its way meanwhile. */
-static int64_t usual_depth(const gm_ring_budget *budget)
+/* Slots for each thread and for what is on its way meanwhile. Threads that do not decode or copy read a slot together:
+ * a few slots keep all of them at work. */
+static int64_t usual_depth(const gm_ring_budget *budget, const gm_ring_request *request)
 {
-    return gm_max(3, budget->threads + (budget->unified ? 2 : gm_max(4, budget->threads / 2)));
+    if (budget->unified)
+        return budget->threads + 2;
+    int64_t depth = budget->threads + gm_max(4, budget->threads / 2);
+    return request->buffers && !budget->buffer ? gm_min(depth, MOST_SLOTS) : depth;
 }
 
 /* Where I/O threads copy from buffers of their own, a piece is the work of one of them, and costs the ring's thread
  * some calls of the driver: pieces are larger where there are many for each slot. */
-static int64_t usual_piece(const gm_matmul_problem *p, const gm_ring_budget *budget, const gm_ring_request *request)
+static void set_usual(gm_matmul_plan *plan, const gm_ring_request *request)
 {
     const int many = 8;
-    int64_t depth = request->depth ? request->depth : usual_depth(budget);
-    int64_t room = gm_min(budget->host, budget->device) / (8 * depth);
+    const gm_matmul_problem *p = &plan->problem;
+    const gm_ring_budget *budget = &plan->budget;
+    plan->slots = request->depth ? request->depth : usual_depth(budget, request);
+    int64_t room = gm_min(budget->host, budget->device) / (8 * plan->slots);
     int64_t read = gm_mul_sat(p->k, gm_add_sat(gm_mul_sat(p->m, p->file_bytes_a), gm_mul_sat(p->n, p->file_bytes_b)));
-    int is_long = request->buffers && budget->buffer && read / p->ranks / (many * depth) >= long_piece;
+    int is_long = request->buffers && budget->buffer && read / p->ranks / (many * plan->slots) >= long_piece;
     int64_t usual = budget->unified ? default_piece : is_long ? long_piece : staged_piece;
-    return gm_max(gm_min(usual, room), GM_RING_LEAST_PIECE);
+    plan->piece = gm_max(gm_min(usual, room), GM_RING_LEAST_PIECE);
 }
 
 /* Of a slot that holds a piece of some bytes, or the sums. */
@@ -187,7 +194,7 @@ static gm_ring_cost cost_of(gm_matmul_plan *plan, const gm_matmul_part *part)
                                   2 * GM_ALLOC_OVERHEAD,
                           .device = device_bytes(plan, part) + 2 * probe + nccl,
                           .pieces = INT64_MAX,
-                          .slots = usual_depth(&plan->budget)};
+                          .slots = plan->slots};
 }
 
 static int fits(gm_matmul_plan *plan, const gm_matmul_part *part)
@@ -296,7 +303,8 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
                     (plan->tile * plan->tile * plan->problem.accumulator_bytes);
     least_block least = {plan, *part};
     gm_ring_request request = *asked;
-    request.usual = usual_piece(&plan->problem, budget, asked);
+    set_usual(plan, asked);
+    request.usual = plan->piece;
     request.least = GM_RING_LEAST_PIECE;
     request.cut = cut;
     request.context = &least;
@@ -341,7 +349,7 @@ static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, 
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
     plan->leaf = gm_tiling_leaf(&problem->leaf, problem->m, problem->n, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);
-    plan->piece = usual_piece(problem, budget, request);
+    set_usual(plan, request);
     int status = set_grid(plan, most_layers);
     if (status)
         return status;

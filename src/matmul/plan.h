@@ -74,6 +74,7 @@ typedef struct gm_matmul_plan {
     int shares;         /* kept; ranks of a row or a column of the grid read a chunk each, and exchange them */
     int64_t tile_count; /* for a product that wants them */
     int64_t piece;      /* bytes */
+    int64_t slots;      /* that keep threads and device at work */
 } gm_matmul_plan;
 
 /* The part of one rank: rows and columns of C, leaves of k. Empty for ranks beyond the grid or without a tile. Layer K

@@ -316,6 +316,30 @@ static void test_sharing(void)
            "and otherwise kept whole");
 }
 
+/* Slots of a device for many threads: few where threads read a slot together, one for each of them otherwise. */
+static void test_slots(void)
+{
+    static const struct {
+        int threads, buffers;
+        int64_t buffer, slots;
+    } cases[] = {{63, 1, 0, 24}, {63, 0, 0, 94}, {63, 1, 1 << 20, 94}, {4, 1, 0, 8}};
+    const int count = sizeof cases / sizeof cases[0];
+    gm_matmul_problem p = problem(16384, 16384, 16384, 1);
+    for (int i = 0; i < count; i++) {
+        gm_matmul_plan plan;
+        gm_ring_budget budget = {.host = INT64_C(64) << 30,
+                                 .device = INT64_C(64) << 30,
+                                 .threads = cases[i].threads,
+                                 .buffer = cases[i].buffer},
+                       need = budget;
+        gm_ring_request request = {.buffers = cases[i].buffers};
+        int status = gm_matmul_plan_make(&p, &budget, &request, &plan, &need);
+        tap_ok(!status && plan.ring.depth == cases[i].slots, "%d threads, %s, %s: %lld slots", cases[i].threads,
+               cases[i].buffers ? "from any byte on" : "by chunks", cases[i].buffer ? "buffers" : "whole slots",
+               (long long)plan.ring.depth);
+    }
+}
+
 static void test_refusal(void)
 {
     static const int64_t sizes[][3] = {{5000, 3000, 20000}, {0, 3000, 20000}, {100, 100, 100}, {300000, 70000, 5}};
@@ -400,6 +424,7 @@ int main(void)
     test_bands();
     test_chain();
     test_sharing();
+    test_slots();
     test_refusal();
     test_leaf();
     return tap_done();
