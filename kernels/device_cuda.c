@@ -7,7 +7,7 @@
 #include "kernels/sight.h"
 
 static const char variable[] = "CUDA_VISIBLE_DEVICES";
-static gm_sight_entry only;    /* the entry that narrow has set; empty: none */
+static gm_sight_entry only;    /* the entry that narrow() has set; empty: none */
 static int only_position = -1; /* its place in the list before */
 
 static cudaError_t count_devices(int *count)
@@ -28,7 +28,7 @@ static int cuda_count(int *count)
 
 /* Of a list that a user or a batch system has set one entry; without a list a number, but not in a job: CUDA's numbers
  * begin at 0 in what the batch system has given to it. */
-static void cuda_narrow(int local_rank)
+static void narrow(int local_rank)
 {
     const char *visible = getenv(variable);
     if (visible == NULL && gm_sight_is_job())
@@ -37,6 +37,15 @@ static void cuda_narrow(int local_rank)
         setenv(variable, only, 1);
     else
         only[0] = '\0';
+}
+
+/* The driver makes as many queues of the hardware for a process as this says, 8 if it is not set, and most of the time
+ * of a start is theirs, and of an end: copies and kernels overlap with two as with eight. */
+static void cuda_set_environment(int local_rank)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 0);
+    if (local_rank >= 0)
+        narrow(local_rank);
 }
 
 /* cudaFree() makes the context; the check of the code loads what all kernels need. */
@@ -166,7 +175,7 @@ static const gm_product *cuda_product(gm_device *device, int index)
 const gm_device_ops gm_device_cuda = {
     .kind = "cuda",
     .unified = 0,
-    .narrow = cuda_narrow,
+    .set_environment = cuda_set_environment,
     .start = cuda_start,
     .count = cuda_count,
     .absence = cuda_absence,

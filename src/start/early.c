@@ -28,8 +28,8 @@ void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank)
     *early = (gm_early){.ops = ops, .local_rank = local_rank};
     if (!ops || !ops->start)
         return;
-    if (ops->narrow && local_rank >= 0)
-        ops->narrow(local_rank);
+    if (ops->set_environment)
+        ops->set_environment(local_rank);
     gm_environment_settle();
     pthread_mutex_init(&early->lock, NULL);
     gm_clock_condition(&early->changed);

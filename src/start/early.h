@@ -18,8 +18,8 @@ typedef struct gm_early {
     enum { GM_EARLY_NONE, GM_EARLY_RUNS, GM_EARLY_JOINED } state;
 } gm_early;
 
-/* Begins the start of a kind of device (gm_device_ops: narrow, start) for the rank of this number on its host, or
- * GM_LOCAL_...; nothing where ops is NULL or of a kind that takes no time. If no thread can be created, nothing is
+/* Begins the start of a kind of device (gm_device_ops: set_environment, start) for the rank of this number on its host,
+ * or GM_LOCAL_...; nothing where ops is NULL or of a kind that takes no time. If no thread can be created, nothing is
  * begun either, and the device starts when it is opened. Called on the main thread, while no other one looks at the
  * environment: what the device finds there is set here. */
 void gm_early_begin(gm_early *early, const gm_device_ops *ops, int local_rank);

@@ -15,7 +15,7 @@
 
 static const struct timespec pause_time = {0, 100000000};
 static sem_t released; /* one start may end */
-static int narrowed, started, is_blocked, has_no_thread;
+static int prepared, started, is_blocked, has_no_thread;
 static atomic_int is_over;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
@@ -26,10 +26,10 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return has_no_thread ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 
-static void narrow(int local_rank)
+static void set_environment(int local_rank)
 {
-    narrowed = local_rank;
-    setenv("GM_TEST_NARROWED", "1", 1);
+    prepared = local_rank;
+    setenv("GM_TEST_PREPARED", "1", 1);
 }
 
 static void wait_for_release(void)
@@ -78,7 +78,8 @@ static int goes_on(gm_early *early)
     return is_on;
 }
 
-static const gm_device_ops none = {.kind = "none"}, slowly = {.kind = "slow", .narrow = narrow, .start = start_slowly},
+static const gm_device_ops none = {.kind = "none"},
+                           slowly = {.kind = "slow", .set_environment = set_environment, .start = start_slowly},
                            badly = {.kind = "bad", .start = start_badly},
                            never = {.kind = "never", .start = start_never};
 
@@ -102,17 +103,16 @@ static void test_slow(void)
 {
     static const struct {
         const char *what;
-        int rank, narrows;
-    } cases[] = {{"rank 3 of the host", 3, 1}, {"rank unknown", GM_LOCAL_UNKNOWN, 0}, {"all devices", GM_LOCAL_ALL, 0}};
+        int rank;
+    } cases[] = {{"rank 3 of the host", 3}, {"rank unknown", GM_LOCAL_UNKNOWN}, {"all devices", GM_LOCAL_ALL}};
     gm_early early;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pthread_t thread;
-        narrowed = started = -9;
+        prepared = started = -9;
         atomic_store(&is_over, 0);
         gm_early_begin(&early, &slowly, cases[i].rank);
         tap_ok(!atomic_load(&is_over) && gm_early_end(&early), "%s: beginning does not wait", cases[i].what);
-        tap_ok(narrowed == (cases[i].narrows ? cases[i].rank : -9), "%s: its sight is narrowed before: %d",
-               cases[i].what, narrowed);
+        tap_ok(prepared == cases[i].rank, "%s: its environment is set before: %d", cases[i].what, prepared);
         if (__real_pthread_create(&thread, NULL, release, NULL))
             abort();
         int status = gm_early_wait(&early);
