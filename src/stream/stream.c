@@ -8,7 +8,6 @@
 #include "src/stream/stream_io.h"
 
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 struct gm_stream {
     gm_stream_setup setup;
@@ -347,9 +346,6 @@ int gm_stream_open(const gm_stream_setup *setup, gm_stream **stream)
         status = open_slot(s);
     for (int stage = 0; stage < GM_DEVICE_STAGES && !status; stage++)
         status = setup->ops->queue_open(setup->device, &s->queues[stage]);
-    /* Nanoseconds, of this thread and those that it starts. The default of 50 us lengthens each short wait by the time
-     * of a copy. */
-    prctl(PR_SET_TIMERSLACK, 1000UL);
     if (!status)
         status = gm_stream_io_open(&s->setup, s->slots, &s->io);
     if (status) {
