@@ -22,7 +22,6 @@ enum {
     MOST_SLOTS = 24    /* that whole pieces are read to from any byte on: pinning more takes longer than reading */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
-static const double least_gain = 1.125; /* of several ranks over one */
 
 /* Bytes of the sums that the check keeps of a block. */
 static int64_t sums_bytes(int64_t block_rows, int64_t block_cols)
@@ -79,8 +78,7 @@ int64_t gm_matmul_plan_result(const gm_matmul_plan *plan)
 }
 
 /* The grid that is expected to be the fastest, of the smallest of those that take as long. Ranks may stay idle: a small
- * product ends before another rank has begun. Several ranks work where that is expected to be well worth it, as times
- * of short runs vary by a tenth. */
+ * product ends before another rank has begun. */
 static void choose_grid(gm_matmul_plan *plan, int64_t most_layers)
 {
     const gm_matmul_problem *p = &plan->problem;
@@ -98,8 +96,6 @@ static void choose_grid(gm_matmul_plan *plan, int64_t most_layers)
                 plan->grid[1] = C;
                 plan->grid[2] = K;
             }
-    if (gm_matmul_cost_seconds(plan, 1, 1, 1) < least_gain * best)
-        plan->grid[0] = plan->grid[1] = plan->grid[2] = 1;
 }
 
 static int set_grid(gm_matmul_plan *plan, int64_t most_layers)

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "src/exchange/staged.h"
-#include "src/matmul/cost.h"
 #include "src/matmul/plan.h"
 #include "tests/src/matmul/float32.h"
 #include "tests/tap.h"
@@ -317,27 +316,6 @@ static void test_sharing(void)
            "and otherwise kept whole");
 }
 
-/* Several ranks work where they are expected to gain an eighth over one: for large products only. */
-static void test_gain(void)
-{
-    int several = 0, one = 0, wrong = 0;
-    gm_rates rates = rates_of(4);
-    rates.rank_s = 1e-3;
-    for (int64_t n = 64; n <= 8192; n += n / 8) {
-        gm_matmul_problem p = float32_problem(n, n, n, &rates);
-        gm_matmul_plan plan;
-        p.max_tile = 64;
-        wrong += make(&p, INT64_C(16) << 30, &plan) != GM_OK;
-        int working = (int)(plan.grid[0] * plan.grid[1] * plan.grid[2]);
-        double seconds = gm_matmul_cost_seconds(&plan, plan.grid[0], plan.grid[1], plan.grid[2]);
-        *(working > 1 ? &several : &one) += 1;
-        wrong += working > 1 && gm_matmul_cost_seconds(&plan, 1, 1, 1) < 1.125 * seconds;
-        wrong += working == 1 && several > 0;
-    }
-    tap_ok(wrong == 0 && several > 0 && one > 0, "%d small products by one rank, %d larger ones by several: %d faults",
-           one, several, wrong);
-}
-
 /* Slots of a device for many threads: few where threads read a slot together, one for each of them otherwise. */
 static void test_slots(void)
 {
@@ -446,7 +424,6 @@ int main(void)
     test_bands();
     test_chain();
     test_sharing();
-    test_gain();
     test_slots();
     test_refusal();
     test_leaf();
