@@ -40,7 +40,7 @@ static void narrow(int local_rank)
 }
 
 /* The driver makes as many queues of the hardware for a process as this says, 8 if it is not set, and most of the time
- * of a start is theirs, and of an end: copies and kernels overlap with two as with eight. */
+ * of a start is theirs, and of an end. Copies in both directions and kernels overlap with two. */
 static void cuda_set_environment(int local_rank)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 0);

@@ -53,7 +53,7 @@ struct gm_staged {
     int is_direct, status;
     gm_pool pool;
     gm_requests *requests[GM_CHANNELS]; /* each [GM_HALF_WAYS][GM_HALF_SLOTS] */
-    gm_windows *windows;                /* GM_FROM_DEVICE; NULL: not */
+    gm_windows *windows;                /* GM_FROM_DEVICE, GM_TO_DEVICE; NULL: neither */
     gm_shared *shared;                  /* the slots to send of each rank; NULL: messages have all bytes */
     char *is_pinned;                    /* [ranks]: the slots of that rank */
     gm_half halves[GM_HALF_WAYS];

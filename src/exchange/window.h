@@ -12,7 +12,8 @@ typedef struct gm_windows gm_windows;
 /* GM_EDEVICE: the ranks are on several hosts, or the kind of device does not share its memory. */
 int gm_windows_open(const gm_device_ops *ops, gm_device *device, const gm_ranks *ranks, gm_windows **windows);
 
-/* Closes what is open, when no copy from it is under way. Its owner frees it when all ranks have done so. Takes NULL.
+/* Closes what is open, when no copy from it or to it is under way. Its owner frees it when all ranks have done so.
+ * Takes NULL.
  */
 void gm_windows_close(gm_windows *windows);
 

@@ -34,8 +34,8 @@ int64_t gm_matmul_plan_vectors(int64_t rows, int64_t cols)
     return gm_mul_sat(gm_add_sat(gm_add_sat(rows, cols), GM_MATMUL_NOTES), sizeof(double));
 }
 
-/* Slots for each thread and for what is on its way meanwhile. Threads that do not decode or copy read a slot together:
- * a few slots keep all of them at work. */
+/* Slots for each thread and for what is on its way meanwhile. A slot is read by one thread, so a limit on slots is one
+ * on threads at work: for files in memory pinning more slots takes longer than more threads save. */
 static int64_t usual_depth(const gm_ring_budget *budget, const gm_ring_request *request)
 {
     if (budget->unified)
