@@ -7,7 +7,7 @@
 # it ended.
 
 # of files and signals: no device in sight
-on_processor=(tests/cli/{bad_input,external,files,processors,refusals,signals,stdout_full,text,virtual}.t)
+on_processor=(tests/cli/{files,processors,refusals,signals,stdout_full,text,virtual}.t)
 all_gpus=(tests/cli/sight.t) # which GPUs are in sight is what they test
 measuring=(tests/cli/startup.t tests/cli/lessons.t) # they measure time
 longest=(tests/cli/{matmul,batch,operands,normalize,gather,same_bits,reduce,normalize_same}.t) # by starts of CUDA
