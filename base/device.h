@@ -71,11 +71,14 @@ typedef struct gm_device_ops {
 
     /* Of a kind of device that takes long to start; NULL for others. Opening a device later finds the same failures,
      * without these calls as well.
-     * set_environment: sets what the driver looks for there, which a user may have set: of the devices of this host
-     * only that of the rank of this number on it, local_rank modulo their count, comes in this process's sight, if it
-     * is certain which one that is. Before any other entry is called, on the only thread of the process. start: does
-     * beforehand what takes long in count and in open of that device (GM_LOCAL_ALL: of each device in sight;
-     * GM_LOCAL_UNKNOWN: of the only one). On any thread, but beside no call of another entry. */
+     *
+     * set_environment: sets the variables that the driver reads. Of the devices of this host only that of the rank of
+     * this number on it, local_rank modulo their count, comes in this process's sight, if it is certain which one that
+     * is; with GM_LOCAL_... all stay. Variables that make a start shorter are set unless the user has set them. Before
+     * any other entry is called, on the only thread of the process.
+     *
+     * start: does beforehand what takes long in count and in open of that device (GM_LOCAL_ALL: of each device in
+     * sight; GM_LOCAL_UNKNOWN: of the only one). On any thread, but beside no call of another entry. */
     void (*set_environment)(int local_rank);
     void (*start)(int local_rank);
 

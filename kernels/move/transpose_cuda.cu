@@ -11,7 +11,7 @@
 
 enum {
     SHORT = 64,  /* bytes of an axis: below them most of a tile would be empty */
-    ROWS = 4,    /* that a thread loads at a time */
+    ROWS = 4,    /* that a thread loads */
     MOVERS = 256 /* threads of a block that moves rows */
 };
 

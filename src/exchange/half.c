@@ -22,7 +22,7 @@ static const struct {
 _Static_assert(GM_STAGED_PINNED == GM_HALF_WAYS * (GM_HALF_SLOTS * GM_HALF_SLOT + GM_ALLOC_OVERHEAD),
                "what plans count");
 
-/* To the receiver's device the order is that from the sender's device with both ranks exchanged. */
+/* By [carrier == GM_TO_DEVICE]. */
 static const gm_half_stage order[2][GM_HALF_WAYS][GM_HALF_STAGES] = {
     {[GM_HALF_SEND] = {GM_HALF_COPY, GM_HALF_MESSAGE, GM_HALF_RELEASE},
      [GM_HALF_RECEIVE] = {GM_HALF_MESSAGE, GM_HALF_COPY, GM_HALF_RELEASE}},
@@ -137,7 +137,7 @@ static int start_message(gm_staged *s, gm_half *h, int64_t i)
     return start_transfer(s, h, i, GM_CHANNEL_PIECES);
 }
 
-/* A slot is not used again, nor device memory freed, before its release, which comes after a failure too. */
+/* After a failure too: the peer waits for it. */
 static int start_release(gm_staged *s, gm_half *h, int64_t i)
 {
     return h->by == GM_BY_MESSAGE ? GM_OK : start_transfer(s, h, i, GM_CHANNEL_RELEASES);

@@ -18,11 +18,16 @@ typedef enum gm_half_way { GM_HALF_SEND, GM_HALF_RECEIVE, GM_HALF_WAYS } gm_half
  * one copies both ways: it alone opens memory of the other. */
 typedef enum gm_carrier { GM_BY_MESSAGE, GM_FROM_SLOT, GM_FROM_DEVICE, GM_TO_DEVICE, GM_CARRIERS } gm_carrier;
 
-/* The stages of a piece: a copy; a message along the data, and one against them, the release. The message has the
- * bytes; or says that they are there, and the release that they have been copied. To device memory the receiver
- * releases its own, and the message says that the bytes have come. Between devices one of both ranks copies; the
- * GM_HALF_COPY of the other one is over when its memory may be copied from, or to (`after`), and its first message says
- * where that is. */
+/* The stages of a piece: a copy; a message along the data; a release, which is a message against them. Their order:
+ *
+ *                      sender                    receiver
+ *   GM_TO_DEVICE       release, copy, message    copy, release, message
+ *   other carriers     copy, message, release    message, copy, release
+ *
+ * The message has the bytes (then there is no release), or says that they may be copied, and the release says that they
+ * have been copied. With GM_TO_DEVICE the release says that they may be copied, and the message that they have been.
+ * Between devices one rank copies. The other one says where its memory is, with its first message; its GM_HALF_COPY
+ * only waits until that memory may be used (`after`). */
 typedef enum gm_half_stage { GM_HALF_COPY, GM_HALF_MESSAGE, GM_HALF_RELEASE, GM_HALF_STAGES } gm_half_stage;
 
 /* A message or a release that does not have the bytes of a piece: memory of a device, or nothing. */

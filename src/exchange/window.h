@@ -13,8 +13,7 @@ typedef struct gm_windows gm_windows;
 int gm_windows_open(const gm_device_ops *ops, gm_device *device, const gm_ranks *ranks, gm_windows **windows);
 
 /* Closes what is open, when no copy from it or to it is under way. Its owner frees it when all ranks have done so.
- * Takes NULL.
- */
+ * Takes NULL. */
 void gm_windows_close(gm_windows *windows);
 
 /* Where memory of this rank's device lies, for gm_windows_find() of another rank. GM_EDEVICE. */

@@ -19,7 +19,7 @@ enum {
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
     OF_WORK = 2,       /* and for a product with work space */
-    MOST_SLOTS = 24    /* that whole pieces are read to from any byte on: pinning more takes longer than reading */
+    MOST_SLOTS = 24    /* for plain data, without buffers of threads */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
 

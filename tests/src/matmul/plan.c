@@ -316,7 +316,7 @@ static void test_sharing(void)
            "and otherwise kept whole");
 }
 
-/* Slots of a device for many threads: few where threads read a slot together, one for each of them otherwise. */
+/* Slots of a device for many threads: at most 24 for plain data, without buffers; otherwise more than threads. */
 static void test_slots(void)
 {
     static const struct {
