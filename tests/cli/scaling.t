@@ -34,7 +34,7 @@ os.mkdir("bin")
 for launcher in ("mpirun", "srun"):
     with open(f"bin/{launcher}", "w") as out:
         out.write(f'''#!/usr/bin/env {os.environ.get("PYTHON") or "python3"}
-import json, os, re, signal, sys, time
+import json, os, re, signal, sys
 words, folder = sys.argv[1:], {os.getcwd()!r}
 at = [os.path.basename(word) for word in words].index("gpumem-run")
 placed, words = words[:at], words[at + 1:]
@@ -49,11 +49,12 @@ if words[0] == "gen":
 kind, operation, ranks, repeat = re.match(r"(.*)-(.*)-(.*)-(.*)[.]unfinished", os.path.basename(report)).groups()
 name = f"{{kind}} {{ranks}} {{repeat}}"
 if name in plan.get("wait", []):
-    signal.signal(signal.SIGUSR2, lambda *_: os._exit(75))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2]) # one that comes before the wait is not lost
     with open(folder + "/waits.new", "w") as out:
         out.write(str(os.getpid()))
     os.rename(folder + "/waits.new", folder + "/waits")
-    time.sleep(120)
+    if signal.sigtimedwait([signal.SIGUSR2], 120):
+        sys.exit(75)
 open(words[words.index("-o") + 1], "x").close() # fails where an output is left
 seconds = plan.get("seconds", {{}}).get(name, 1)
 spent = dict.fromkeys({PHASES!r}, 0) | plan.get("phases", {{}}).get(f"{{kind}} {{ranks}}", {{"read": 0.5}})
