@@ -19,7 +19,8 @@ enum {
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
     OF_WORK = 2,       /* and for a product with work space */
-    MOST_SLOTS = 24    /* for plain data, without buffers of threads */
+    FEW_SLOTS = 24,    /* for plain data, without buffers of threads: more where each holds several pieces, one after */
+    USES = 16          /* the other, so many at least */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
 
@@ -34,14 +35,25 @@ int64_t gm_matmul_plan_vectors(int64_t rows, int64_t cols)
     return gm_mul_sat(gm_add_sat(gm_add_sat(rows, cols), GM_MATMUL_NOTES), sizeof(double));
 }
 
-/* Slots for each thread and for what is on its way meanwhile. A slot is read by one thread, so a limit on slots is one
- * on threads at work: for files in memory pinning more slots takes longer than more threads save. */
-static int64_t usual_depth(const gm_ring_budget *budget, const gm_ring_request *request)
+/* Bytes that a rank reads, if all of them work. */
+static int64_t bytes_of_rank(const gm_matmul_problem *p)
 {
+    int64_t a = gm_mul_sat(p->m, p->file_bytes_a), b = gm_mul_sat(p->n, p->file_bytes_b);
+    return gm_mul_sat(p->k, gm_add_sat(a, b)) / p->ranks;
+}
+
+/* Slots for each thread and for what is on its way meanwhile. A slot of plain data in memory is pinned in half the time
+ * in which it is filled, and one slot after the other: more than a few are worth that only if they are used again and
+ * again. */
+static int64_t usual_depth(const gm_matmul_plan *plan, const gm_ring_request *request)
+{
+    const gm_ring_budget *budget = &plan->budget;
     if (budget->unified)
         return budget->threads + 2;
     int64_t depth = budget->threads + gm_max(4, budget->threads / 2);
-    return request->buffers && !budget->buffer ? gm_min(depth, MOST_SLOTS) : depth;
+    if (!request->buffers || budget->buffer)
+        return depth;
+    return gm_min(depth, gm_max(FEW_SLOTS, bytes_of_rank(&plan->problem) / staged_piece / USES));
 }
 
 /* Where I/O threads copy from buffers of their own, a piece is the work of one of them, and costs the ring's thread
@@ -49,12 +61,11 @@ static int64_t usual_depth(const gm_ring_budget *budget, const gm_ring_request *
 static void set_usual(gm_matmul_plan *plan, const gm_ring_request *request)
 {
     const int many = 8;
-    const gm_matmul_problem *p = &plan->problem;
     const gm_ring_budget *budget = &plan->budget;
-    plan->slots = request->depth ? request->depth : usual_depth(budget, request);
+    plan->slots = request->depth ? request->depth : usual_depth(plan, request);
     int64_t room = gm_min(budget->host, budget->device) / (8 * plan->slots);
-    int64_t read = gm_mul_sat(p->k, gm_add_sat(gm_mul_sat(p->m, p->file_bytes_a), gm_mul_sat(p->n, p->file_bytes_b)));
-    int is_long = request->buffers && budget->buffer && read / p->ranks / (many * plan->slots) >= long_piece;
+    int is_long = request->buffers && budget->buffer &&
+                  bytes_of_rank(&plan->problem) / (many * plan->slots) >= long_piece;
     int64_t usual = budget->unified ? default_piece : is_long ? long_piece : staged_piece;
     plan->piece = gm_max(gm_min(usual, room), GM_RING_LEAST_PIECE);
 }
@@ -328,10 +339,11 @@ static int choose_with(gm_matmul_plan *plan, const gm_matmul_part *part, const g
 static int choose_sizes(gm_matmul_plan *plan, const gm_matmul_part *part, const gm_ring_request *asked,
                         gm_ring_budget *need)
 {
-    gm_ring_request in_turn = *asked;
-    in_turn.buffers = 0;
     int status = choose_with(plan, part, asked, need);
-    return status || !plan->ring.buffer || plan->keep ? status : choose_with(plan, part, &in_turn, need);
+    if (status || !plan->ring.buffer || plan->keep)
+        return status;
+    plan->budget.buffer = 0;
+    return choose_with(plan, part, asked, need);
 }
 
 static int fail_unshared(const gm_matmul_plan *plan)

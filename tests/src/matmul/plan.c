@@ -316,27 +316,31 @@ static void test_sharing(void)
            "and otherwise kept whole");
 }
 
-/* Slots of a device for many threads: at most 24 for plain data, without buffers; otherwise more than threads. */
+/* Slots of a device for many threads: few for plain data without buffers, but where each holds many pieces; otherwise
+ * more than threads. */
 static void test_slots(void)
 {
     static const struct {
+        int64_t n;
         int threads, buffers;
-        int64_t buffer, slots;
-    } cases[] = {{63, 1, 0, 24}, {63, 0, 0, 94}, {63, 1, 1 << 20, 94}, {4, 1, 0, 8}};
+        int64_t buffer, device, slots;
+    } cases[] = {{8192, 63, 1, 0, 64 << 10, 24},  {8192, 63, 0, 0, 64 << 10, 94}, {8192, 63, 1, 1 << 20, 64 << 10, 94},
+                 {8192, 63, 1, 1 << 20, 512, 24}, {8192, 4, 1, 0, 64 << 10, 8},   {16384, 63, 1, 0, 64 << 10, 32},
+                 {32768, 63, 1, 0, 64 << 10, 94}};
     const int count = sizeof cases / sizeof cases[0];
-    gm_matmul_problem p = problem(16384, 16384, 16384, 1);
     for (int i = 0; i < count; i++) {
+        gm_matmul_problem p = problem(cases[i].n, cases[i].n, cases[i].n, 1);
         gm_matmul_plan plan;
         gm_ring_budget budget = {.host = INT64_C(64) << 30,
-                                 .device = INT64_C(64) << 30,
+                                 .device = cases[i].device << 20,
                                  .threads = cases[i].threads,
                                  .buffer = cases[i].buffer},
                        need = budget;
         gm_ring_request request = {.buffers = cases[i].buffers};
         int status = gm_matmul_plan_make(&p, &budget, &request, &plan, &need);
-        tap_ok(!status && plan.ring.depth == cases[i].slots, "%d threads, %s, %s: %lld slots", cases[i].threads,
-               cases[i].buffers ? "from any byte on" : "by chunks", cases[i].buffer ? "buffers" : "whole slots",
-               (long long)plan.ring.depth);
+        tap_ok(!status && plan.ring.depth == cases[i].slots, "n = %lld, %d threads, %s, %s, %lld MiB: %lld slots",
+               (long long)cases[i].n, cases[i].threads, cases[i].buffers ? "from any byte on" : "by chunks",
+               cases[i].buffer ? "buffers" : "whole slots", (long long)cases[i].device, (long long)plan.ring.depth);
     }
 }
 
