@@ -19,8 +19,8 @@ enum {
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
     OF_WORK = 2,       /* and for a product with work space */
-    FEW_SLOTS = 24,    /* for plain data, without buffers of threads: more where each holds several pieces, one after */
-    USES = 16          /* the other, so many at least */
+    FEW_SLOTS = 24,    /* of any product of plain data, without buffers of threads */
+    USES = 16          /* more such slots where each of them holds so many pieces, one after the other */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
 
@@ -42,9 +42,8 @@ static int64_t bytes_of_rank(const gm_matmul_problem *p)
     return gm_mul_sat(p->k, gm_add_sat(a, b)) / p->ranks;
 }
 
-/* Slots for each thread and for what is on its way meanwhile. A slot of plain data in memory is pinned in half the time
- * in which it is filled, and one slot after the other: more than a few are worth that only if they are used again and
- * again. */
+/* Slots for each thread and for what is on its way meanwhile. Slots are pinned one after the other, each in about the
+ * time in which a thread fills it with plain data from memory: more than a few must be used often. */
 static int64_t usual_depth(const gm_matmul_plan *plan, const gm_ring_request *request)
 {
     const gm_ring_budget *budget = &plan->budget;

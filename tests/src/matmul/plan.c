@@ -338,8 +338,9 @@ static void test_slots(void)
                        need = budget;
         gm_ring_request request = {.buffers = cases[i].buffers};
         int status = gm_matmul_plan_make(&p, &budget, &request, &plan, &need);
-        tap_ok(!status && plan.ring.depth == cases[i].slots, "n = %lld, %d threads, %s, %s, %lld MiB: %lld slots",
-               (long long)cases[i].n, cases[i].threads, cases[i].buffers ? "from any byte on" : "by chunks",
+        tap_ok(!status && plan.ring.depth == cases[i].slots,
+               "n = %lld, %d threads, %s, %s, a device of %lld MiB: %lld slots", (long long)cases[i].n,
+               cases[i].threads, cases[i].buffers ? "from any byte on" : "by chunks",
                cases[i].buffer ? "buffers" : "whole slots", (long long)cases[i].device, (long long)plan.ring.depth);
     }
 }
