@@ -243,6 +243,7 @@ int gm_job_budget_all(const gm_job *job, gm_ring_budget *budget)
                                .device = device,
                                .unified = job->ops->unified,
                                .threads = (int)-threads,
-                               .buffer = wanted_buffer(job)};
+                               .buffer = wanted_buffer(job),
+                               .buffer_is_given = job->options->buffer >= 0};
     return gm_job_agree_all(job, GM_OK);
 }

@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+/* Bytes of a run that takes a thread many times as long as the call. */
+static const double long_run = 64 << 10;
+
 /* Part of the device that a product of rows x cols keeps busy, as its last wave is seldom full. */
 static double busy(const gm_matmul_plan *plan, int64_t rows, int64_t cols)
 {
@@ -30,6 +33,33 @@ static double operands(const gm_matmul_plan *plan, const gm_matmul_part *part)
     return depth * ((double)part->rows * across + (double)part->cols * down);
 }
 
+/* Strips of rows of A or B that ranks of a host read, and of C that they write, at the same time. */
+static void set_strips(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_work *w)
+{
+    int64_t host = gm_rates_host_ranks(&plan->problem.rates), strips[2];
+    for (int matrix = 0; matrix < 2; matrix++) {
+        strips[matrix] = gm_max(gm_min(plan->grid[matrix], host), 1); /* of a row */
+        if (!plan->problem.by_rows[matrix] && !plan->same)
+            w->read_strips += (1 - 1 / (double)strips[matrix]) *
+                              (double)gm_matmul_plan_operand_read(plan, part, matrix);
+    }
+    w->write_strips = (double)(strips[1] - 1) * w->write;
+}
+
+/* Calls, each of which reads a run of A or of B. */
+static double reads_of(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix)
+{
+    const gm_matmul_problem *p = &plan->problem;
+    double bytes = (double)gm_matmul_plan_operand_read(plan, part, matrix);
+    int64_t outer = matrix ? part->cols : part->rows, all = matrix ? p->n : p->m,
+            element = matrix ? p->file_bytes_b : p->file_bytes_a;
+    int64_t step = gm_min(gm_mul_sat(plan->step_leaves, plan->leaf), p->k);
+    int64_t run = p->by_rows[matrix] ? step : outer;
+    int is_whole = plan->same || run == (p->by_rows[matrix] ? p->k : all);
+    double run_bytes = (double)run * (double)element;
+    return is_whole || run_bytes >= long_run ? 0 : bytes / fmax(run_bytes, 1);
+}
+
 /* The work of a part without the exchange. */
 static void set_flow(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_work *w)
 {
@@ -42,6 +72,10 @@ static void set_flow(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_
         w->write = w->from_device = area * (double)p->file_bytes_c;
         w->last_out = fmin((double)plan->band_rows / (double)part->rows, 1) * w->write;
     }
+    set_strips(plan, part, w);
+    w->reads = reads_of(plan, part, 0) + reads_of(plan, part, 1);
+    if (part->cols < p->n && (double)part->cols * (double)p->file_bytes_c < long_run)
+        w->writes = w->write / ((double)part->cols * (double)p->file_bytes_c);
     w->flop_s = 2 * area * depth / (p->rates.flop[p->precision] * busy(plan, part->rows, part->cols));
     if (p->verifies)
         w->verify = operands(plan, part) * (double)p->operand_bytes + 2 * area * (double)p->accumulator_bytes;
@@ -105,6 +139,8 @@ static void set_chain(const gm_matmul_plan *plan, const gm_matmul_part *part, gm
     gm_work longest;
     gm_matmul_plan_part(plan, gm_matmul_plan_partner(plan, part, (int)plan->grid[2] - 1), &first);
     set_flow(plan, &first, &longest);
+    if (plan->grid[2] > 2) /* layers between fold as well */
+        longest.memory = 3 * bytes * (double)(first.leaf1 - first.leaf0);
     double later = gm_work_seconds(&longest, rates, contention, NULL) - gm_work_seconds(w, rates, contention, NULL) +
                    fmax(w->received, w->sent) / w->exchange;
     double band = (double)gm_min(plan->band_rows, part->rows) * (double)gm_min(plan->block_cols, part->cols) *

@@ -20,7 +20,8 @@ enum {
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
     OF_WORK = 2,       /* and for a product with work space */
     FEW_SLOTS = 24,    /* of any product of plain data, without buffers of threads */
-    USES = 16          /* more such slots where each of them holds so many pieces, one after the other */
+    USES = 16,         /* more such slots where each of them holds so many pieces, one after the other */
+    SMALL = 1 << 20    /* bytes of a thread's buffer that is not filled as often */
 };
 static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
 
@@ -40,6 +41,15 @@ static int64_t bytes_of_rank(const gm_matmul_problem *p)
 {
     int64_t a = gm_mul_sat(p->m, p->file_bytes_a), b = gm_mul_sat(p->n, p->file_bytes_b);
     return gm_mul_sat(p->k, gm_add_sat(a, b)) / p->ranks;
+}
+
+/* Bytes of a thread's buffer: pinned before its first use, as slots are. */
+static int64_t usual_buffer(const gm_matmul_problem *p, const gm_ring_budget *budget)
+{
+    int64_t often = gm_mul_sat(budget->buffer, (int64_t)USES * GM_RING_BUFFERS * budget->threads);
+    if (budget->buffer_is_given || bytes_of_rank(p) >= often)
+        return budget->buffer;
+    return gm_min(budget->buffer, SMALL);
 }
 
 /* Slots for each thread and for what is on its way meanwhile. Slots are pinned one after the other, each in about the
@@ -357,6 +367,7 @@ static int make(const gm_matmul_problem *problem, const gm_ring_budget *budget, 
                 int64_t most_layers, gm_matmul_plan *plan, gm_ring_budget *need)
 {
     *plan = (gm_matmul_plan){.problem = *problem, .budget = *budget};
+    plan->budget.buffer = usual_buffer(problem, budget);
     plan->tile = gm_tiling_tile(problem->m, problem->n, problem->max_tile);
     plan->leaf = gm_tiling_leaf(&problem->leaf, problem->m, problem->n, problem->k);
     plan->leaves = gm_ceil_div(problem->k, plan->leaf);

@@ -167,7 +167,8 @@ gm_matmul_span gm_matmul_plan_chunk(const gm_matmul_plan *plan, const gm_matmul_
 void gm_matmul_plan_exchanged(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t *received,
                               int64_t *sent);
 
-/* Bytes that a part reads from A, B and C0, and the number of its blocks. */
+/* Bytes that a part reads from A (matrix 0) or B (1); from A, B and C0; and the number of its blocks. */
+int64_t gm_matmul_plan_operand_read(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix);
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part);
 int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *part);
 

@@ -11,7 +11,8 @@
 typedef struct defaults {
     double read_rank, read_host;
     double write_single, write_parts_rank, write_parts_host;
-    double ahead_thread; /* memory of parts that a thread allocates while others read */
+    double read_strips, write_strips; /* take so much longer than whole rows, bytes/s */
+    double ahead_thread;              /* memory of parts that a thread allocates while others read */
     double to_device, from_device;
     double exchange_near, exchange_far, exchange_direct;
     double flop[GM_PRECISIONS]; /* own: part of the device's limit; unified: flop/s of a thread */
@@ -28,6 +29,8 @@ static const defaults of_own = {
     .write_single = 6.7e9,
     .write_parts_rank = 30e9,
     .write_parts_host = 37e9,
+    .read_strips = 240e9,
+    .write_strips = 400e9,
     .ahead_thread = 4e9,
     .to_device = 55e9,
     .from_device = 55e9,
@@ -39,9 +42,9 @@ static const defaults of_own = {
     .verify = 0.18,
     .piece_s = 50e-6,
     .open_s = 0.006,
-    .rank_s = 0.001,
+    .rank_s = 0.003,
     .output_s = 0.03,
-    .exchange_s = 0.01};
+    .exchange_s = 0.015};
 
 static const defaults of_unified = {
     .read_rank = 22e9,
@@ -49,6 +52,8 @@ static const defaults of_unified = {
     .write_single = 3.4e9,
     .write_parts_rank = 2.5e9,
     .write_parts_host = 2.5e9,
+    .read_strips = INFINITY,
+    .write_strips = INFINITY,
     .to_device = 1.5e9,
     .from_device = INFINITY,
     .exchange_near = 2.5e9,
@@ -107,6 +112,8 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .write_host = s->parts ? d->write_parts_host : d->write_single,
                         .ahead_rank = s->parts ? d->ahead_thread * (s->threads / GM_ALLOCATOR_READERS) : 0,
                         .ahead_host = d->write_parts_host,
+                        .read_strips = d->read_strips,
+                        .write_strips = d->write_strips,
                         .reads_rank = calls,
                         .writes_rank = s->parts ? calls : in_turn,
                         .writes_host = s->parts ? INFINITY : in_turn,

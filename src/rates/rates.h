@@ -20,6 +20,7 @@ typedef struct gm_rates {
     double read_rank, read_host;            /* of one rank alone; the most of a host's ranks together, see work.c */
     double write_rank, write_host;          /* of one rank alone; of all ranks of a host together */
     double ahead_rank, ahead_host;          /* the same of allocating memory of parts before the first write */
+    double read_strips, write_strips;       /* of a host, see work.h: what strips take longer than whole rows */
     double reads_rank;                      /* calls per second of one rank, each of which reads a run */
     double writes_rank, writes_host;        /* the same of writing; of all ranks of a host together */
     double storage;                         /* read and written by all hosts together; INFINITY: each has its own */

@@ -46,15 +46,17 @@ const char *gm_resource_name(gm_resource resource)
     return names[resource];
 }
 
-/* Seconds of the calls of a pass, beside those of its bytes. */
-typedef struct call_times {
+/* Seconds of a pass beside those of its bytes: of its calls, and of strips. */
+typedef struct more_times {
     double read, write;
-} call_times;
+} more_times;
 
-static call_times times_of_calls(const gm_work *w, const gm_rates *r, int on_host)
+static more_times more_of(const gm_work *w, const gm_rates *r, int on_host)
 {
-    return (call_times){.read = w->reads > 0 ? w->reads / r->reads_rank : 0,
-                        .write = w->writes > 0 ? w->writes / part_of(r->writes_rank, r->writes_host, on_host) : 0};
+    double writes = part_of(r->writes_rank, r->writes_host, on_host);
+    return (more_times){
+        .read = (w->reads > 0 ? w->reads / r->reads_rank : 0) + w->read_strips / (r->read_strips / on_host),
+        .write = (w->writes > 0 ? w->writes / writes : 0) + w->write_strips / (r->write_strips / on_host)};
 }
 
 /* Of the bytes that a rank writes. Where their memory is there, they take no longer than bytes that are read: one copy.
@@ -66,9 +68,9 @@ static double write_seconds(const gm_work *w, double read_rate, double write_rat
 
 /* Reading and writing: seconds of both by the rank and its host, one after the other, as the same I/O threads do both,
  * or those of the storage of all hosts, which all ranks at work share evenly. */
-static double storage_seconds(const gm_work *w, double read_rate, double write, double each, call_times calls)
+static double storage_seconds(const gm_work *w, double read_rate, double write, double each, more_times more)
 {
-    return fmax(w->read / read_rate + write + calls.read + calls.write, (w->read + w->write) / each);
+    return fmax(w->read / read_rate + write + more.read + more.write, (w->read + w->write) / each);
 }
 
 /* Seconds of the stages of a pass, but exchanges. */
@@ -115,13 +117,13 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_contention conten
     double in_rate = r->to_device / contention.on_device, out_rate = r->from_device / contention.on_device;
     double each = r->storage / fmax(contention.working, 1); /* of the storage of all hosts */
     double write = write_seconds(w, read_rate, write_rate);
-    call_times calls = times_of_calls(w, r, contention.on_host);
-    stage_times t = {.storage = storage_seconds(w, read_rate, write, each, calls),
-                     .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each) + calls.read,
+    more_times more = more_of(w, r, contention.on_host);
+    stage_times t = {.storage = storage_seconds(w, read_rate, write, each, more),
+                     .phase = {[GM_PHASE_READ] = w->read / fmin(read_rate, each) + more.read,
                                [GM_PHASE_TO_DEVICE] = w->to_device / in_rate,
                                [GM_PHASE_COMPUTE] = (w->memory / r->memory + w->flop_s) * contention.on_device,
                                [GM_PHASE_FROM_DEVICE] = w->from_device / out_rate,
-                               [GM_PHASE_WRITE] = fmax(write, w->write / each) + calls.write,
+                               [GM_PHASE_WRITE] = fmax(write, w->write / each) + more.write,
                                [GM_PHASE_VERIFY] = w->verify / r->verify * contention.on_device},
                      .ring = w->pieces * r->piece_s};
     t.compute = t.phase[GM_PHASE_COMPUTE] + t.phase[GM_PHASE_VERIFY];
@@ -150,6 +152,8 @@ static void add(gm_work *sum, const gm_work *w)
     sum->write += w->times * w->write;
     sum->reads += w->times * w->reads;
     sum->writes += w->times * w->writes;
+    sum->read_strips += w->times * w->read_strips;
+    sum->write_strips += w->times * w->write_strips;
     sum->received += w->times * w->received;
     sum->sent += w->times * w->sent;
 }

@@ -16,6 +16,8 @@
 typedef struct gm_work {
     double read, to_device, from_device, write;
     double ahead;                /* of write, whose memory is there when the pass begins: gm_work_expect() knows it */
+    double read_strips;          /* of read: strips of rows, times the part of each row that other ranks read */
+    double write_strips;         /* of write: strips of rows, times the ranks that write the others */
     double reads, writes;        /* calls that read or write a run each; 0: of runs too long for calls to matter */
     double memory;               /* of the device, read and written by kernels */
     double flop_s;               /* seconds of products on a device that is not shared */

@@ -18,7 +18,8 @@ typedef struct gm_ring_budget {
     int64_t host, device; /* bytes */
     int unified;    /* the device addresses host memory: slots have no copy there, and its bytes are host bytes too */
     int threads;    /* I/O threads of a rank */
-    int64_t buffer; /* bytes of an I/O thread's buffer, as asked for; 0: none */
+    int64_t buffer; /* bytes of an I/O thread's buffer; 0: none */
+    int buffer_is_given; /* by an option */
 } gm_ring_budget;
 
 /* The cost of a job that is cut into pieces of a given size. */

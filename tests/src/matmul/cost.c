@@ -84,7 +84,8 @@ static void test_choice(void)
     is(chosen(m, m, k, h200(2, 1)), "1x1x2", "the same on two ranks");
     is(chosen(m, m, k, h200(3, 1)), "1x1x3", "the same on three");
     is(chosen(65536, 65536, 65536, h200(4, 1)), "2x2x1", "large and square");
-    is(chosen(65536, 65536, 65536, h200(8, 2)), "2x4x1", "the same on two hosts");
+    is(chosen(65536, 65536, 65536, h200(8, 2)), "4x2x1", "the same on two hosts");
+    is(chosen(16384, 16384, 2048, h200(4, 1)), "2x1x1", "rows rather than columns");
     is(chosen(256, 256, 256, h200(4, 1)), "1x1x1", "small");
     is(chosen(2048, 2048, 2048, h200(4, 1)), "1x1x1", "a second's thousandth");
     is(chosen(1 << 20, 256, 4096, h200(4, 1)), "4x1x1", "tall: A is read once");
@@ -269,6 +270,15 @@ static void test_bytes(void)
                e.all.received == 2 * 4.0 * 8192 * 1024,
            "or once, and each of them receives two thirds of it");
     panels = GM_PANELS_AUTO;
+    int64_t rows[] = {3, 1, 1};
+    e = expected(1024, 3072, 128, columns, rates);
+    tap_ok(e.all.reads == 3 * 128 && e.all.writes == 3 * 1024, "columns: %g runs of B to read, %g of C to write",
+           e.all.reads, e.all.writes);
+    tap_ok(fabs(e.all.read_strips - 2.0 / 3 * 4.0 * 128 * 3072) < 1 && e.all.write_strips == 2 * 4.0 * 1024 * 3072,
+           "each strip has two neighbours, which are two thirds of a row");
+    e = expected(3072, 1024, 128, rows, rates);
+    tap_ok(e.all.reads == 0 && e.all.writes == 0 && e.all.read_strips == 0 && e.all.write_strips == 0,
+           "whole rows: neither");
 }
 
 int main(void)

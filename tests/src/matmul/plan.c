@@ -218,7 +218,7 @@ static void test_chain(void)
     gm_ring_budget need;
     p = problem(512, 512, 1 << 22, 4);
     int chosen = make_within(&p, INT64_C(1) << 30, 0, &plan, &need) == GM_OK && plan.grid[2] > 1;
-    tap_ok(chosen && make_within(&p, INT64_C(30) << 20, 0, &plan, &need) == GM_OK && plan.grid[2] == 1,
+    tap_ok(chosen && make_within(&p, INT64_C(28) << 20, 0, &plan, &need) == GM_OK && plan.grid[2] == 1,
            "layers that do not fit are not chosen");
 }
 
@@ -345,6 +345,33 @@ static void test_slots(void)
     }
 }
 
+/* Buffers of 2 MiB where each is filled many times, or where they are asked for. */
+static void test_buffers(void)
+{
+    static const struct {
+        int64_t n;
+        int threads, is_given;
+        int64_t buffer, chosen; /* MiB */
+    } cases[] = {
+        {8192, 15, 0, 2, 1}, {8192, 15, 1, 2, 2}, {32768, 15, 0, 2, 2}, {8192, 15, 0, 1, 1}, {8192, 1, 0, 2, 2}};
+    const int count = sizeof cases / sizeof cases[0];
+    for (int i = 0; i < count; i++) {
+        gm_matmul_problem p = problem(cases[i].n, cases[i].n, cases[i].n, 2);
+        gm_matmul_plan plan;
+        gm_ring_budget budget = {.host = INT64_C(64) << 30,
+                                 .device = INT64_C(64) << 30,
+                                 .threads = cases[i].threads,
+                                 .buffer = cases[i].buffer << 20,
+                                 .buffer_is_given = cases[i].is_given},
+                       need = budget;
+        gm_ring_request request = {.buffers = 1};
+        int status = gm_matmul_plan_make(&p, &budget, &request, &plan, &need);
+        tap_ok(!status && plan.ring.buffer == cases[i].chosen << 20,
+               "n = %lld, %d threads, buffers of %lld MiB%s: %lld bytes", (long long)cases[i].n, cases[i].threads,
+               (long long)cases[i].buffer, cases[i].is_given ? " by an option" : "", (long long)plan.ring.buffer);
+    }
+}
+
 static void test_refusal(void)
 {
     static const int64_t sizes[][3] = {{5000, 3000, 20000}, {0, 3000, 20000}, {100, 100, 100}, {300000, 70000, 5}};
@@ -430,6 +457,7 @@ int main(void)
     test_chain();
     test_sharing();
     test_slots();
+    test_buffers();
     test_refusal();
     test_leaf();
     return tap_done();

@@ -138,6 +138,25 @@ static void test_calls(void)
     tap_ok(isfinite(gm_work_seconds(&writes, &parts, one, NULL)), "a rank without I/O threads does it itself");
 }
 
+/* Strips of rows take longer than whole rows; where the processor computes, no difference is known. */
+static void test_strips(void)
+{
+    gm_rates_setting setting = {.device = &device, .threads = 4, .ranks = 4, .hosts = 1, .sharers = 1};
+    gm_rates gpu, cpu;
+    gm_rates_default(&setting, &gpu);
+    setting.unified = 1;
+    gm_rates_default(&setting, &cpu);
+    gm_contention four = {4, 1, 4};
+    gm_work whole = {.read = 1e9, .write = 1e9, .times = 1}, strips = whole;
+    strips.read_strips = strips.write_strips = 1e9;
+    double more = 4 * (1e9 / gpu.read_strips + 1e9 / gpu.write_strips);
+    tap_ok(about(gm_work_seconds(&strips, &gpu, four, NULL), gm_work_seconds(&whole, &gpu, four, NULL) + more) &&
+               more > 1e-4,
+           "strips take %g ms longer", 1e3 * more);
+    tap_ok(about(gm_work_seconds(&strips, &cpu, four, NULL), gm_work_seconds(&whole, &cpu, four, NULL)),
+           "on the processor they do not");
+}
+
 /* Rank 2 has twice the work of rank 0, the others none; a pass that is made three times. */
 static int work_of(const void *context, int rank, gm_work *passes)
 {
@@ -212,6 +231,7 @@ int main(void)
     test_contention();
     test_seconds();
     test_calls();
+    test_strips();
     test_expectation();
     return tap_done();
 }
