@@ -153,6 +153,7 @@ GM_TESTS_SCRIPT = \
 	tests/cli/matmul.t \
 	tests/cli/model.t \
 	tests/cli/normalize.t \
+	tests/cli/normalize_refusals.t \
 	tests/cli/normalize_same.t \
 	tests/cli/one_rank_fails.t \
 	tests/cli/op_compare.t \
@@ -238,6 +239,8 @@ EXTRA_DIST += \
 
 tests_libtests_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_libtests_a_SOURCES = \
+	tests/affinity.c \
+	tests/affinity.h \
 	tests/capture.c \
 	tests/capture.h \
 	tests/folder.c \

@@ -9,6 +9,7 @@
 #include "kernels/move/calls.h"
 #include "kernels/normalize/calls.h"
 #include "kernels/reduce/calls.h"
+#include "tests/affinity.h"
 #include "tests/src/command.h"
 #include "tests/folder.h"
 #include "tests/tap.h"
@@ -237,17 +238,6 @@ static void test_fixed_cap(void)
     expect_failure("flip --device-memory 1M", "prepare", status, GM_EDEVICE, &error, "planted: no device memory");
 }
 
-/* Gives all threads of this process these processors: a run binds all of them, MPI's own too. */
-static void free_threads(const cpu_set_t *given)
-{
-    DIR *threads = opendir("/proc/self/task");
-    for (struct dirent *entry; threads && (entry = readdir(threads));)
-        if (entry->d_name[0] != '.')
-            sched_setaffinity(atoi(entry->d_name), sizeof *given, given);
-    if (threads)
-        closedir(threads);
-}
-
 /* Rank 0 alone has work. given: the processors of this rank before any run. */
 static void test_idle(const cpu_set_t *given)
 {
@@ -255,7 +245,7 @@ static void test_idle(const cpu_set_t *given)
     gm_error error;
     gm_binding *mine = &found.binding;
     found = (places){0};
-    free_threads(given);
+    affinity_set(given);
     int status = command_run_all(&ranks, plant,
                                  "matmul m.h5 --precision fp32 --grid 1x1x1 --no-sync --device cpu -o out.h5");
     gm_error_get(&error);

@@ -2,6 +2,7 @@
  * those of the ranks that have work by the last plan. */
 #define _GNU_SOURCE /* sched_getaffinity() */
 #include "src/plan/plan.h"
+#include "tests/affinity.h"
 #include "tests/src/slow_device.h"
 #include "tests/tap.h"
 
@@ -45,7 +46,7 @@ static void check(int first, int wanted_plans, const char *name)
     gm_options options;
     gm_job job = {.argc = 5, .argv = argv, .options = &options, .ranks = &ranks};
     gm_run run = {.job = &job, .operation = &operation, .record = &record};
-    sched_setaffinity(0, sizeof given, &given);
+    affinity_set(&given);
     int status = gm_options_parse(5, argv, &options);
     if (!status)
         status = gm_job_open_device_all(&job, 1);

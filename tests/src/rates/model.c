@@ -197,7 +197,7 @@ static void test_limits(void)
                gm_resource_name(cases[i].part), cases[i].seconds);
     }
     gm_rates rates = rates_of("nodes=2,gpus=2");
-    tap_ok(about(gm_work_start_seconds(&rates, 4), 0.006 + 2 * 0.001), "the start, of two ranks a node");
+    tap_ok(about(gm_work_start_seconds(&rates, 4), 0.006 + 2 * 0.003), "the start, of two ranks a node");
 }
 
 /* --- Products --- */
