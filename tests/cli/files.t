@@ -24,10 +24,7 @@ MADE = {"output": "matmul in.h5 --device cpu -o {}", "report": "reduce in.h5:/A 
 
 
 def refused(title, command, pattern, code=4, limit=10):
-    before = gm.state()
-    ran = gm.run(command)
-    gm.ok(not gm.faults_of_refusal(ran, code, pattern, limit) and gm.state() == before, title,
-          *gm.faults_of_refusal(ran, code, pattern, limit), *gm.difference(before, gm.state()), ran)
+    gm.refused(title, command, code, pattern, limit=limit)
 
 
 def works(title, command, *more):

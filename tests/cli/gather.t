@@ -292,12 +292,10 @@ def bad_indices():
                 ranks = next(ranks_in_turn)
                 if device != "cpu" and place:
                     continue
-                before = gm.state()
-                ran = gm.run(f"gather x.h5 --index i.h5 -o out.h5 --device {device} {options}", ranks)
-                faults = gm.faults_of_refusal(ran, 3, rf"^i.h5:/i: the index at \({place // 40}, {place % 40}\) is "
-                                                      rf"{text}, expected 0 to 89, for dimension 0 of x.h5:/x")
-                gm.ok(not faults and gm.state() == before,
-                      f"{device}: index {text} at {place}, {ranks} ranks {options}", *faults, ran)
+                gm.refused(f"{device}: index {text} at {place}, {ranks} ranks {options}",
+                           f"gather x.h5 --index i.h5 -o out.h5 --device {device} {options}", 3,
+                           rf"^i.h5:/i: the index at \({place // 40}, {place % 40}\) is {text}, expected 0 to 89, for "
+                           r"dimension 0 of x.h5:/x", ranks)
     gm.write("i.h5", i=np.array([0, 1, 2, 3]), j=np.array([10, 0, 11, 12]), k=np.array(91), l=np.array([0, 95, 0, 0]))
     gm.write("none.h5", x=np.zeros((0, 4)))
     gm.write("large.h5", x=data((9000, 500), "<f4"), i=np.array([0, 8999, 7, 8, 7, 5, 9000, 2, -1]))
@@ -323,7 +321,6 @@ def refusals():
     gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((300, 10000), "f8"),
              i=np.arange(4), f=np.arange(4.0), j=np.arange(3), deep=np.zeros((1,) * 20, "i4"),
              wide=np.zeros((1,) * 16, "f4"))
-    before = gm.state()
     for arguments, code, pattern in (("x.h5:/x", 2, "needs --index"), ("x.h5:/x --index2 x.h5:/i", 2, "needs --index"),
                                      ("x.h5:/x --index x.h5:/f", 3, "x.h5:/f.*f64.*integers"),
                                      ("x.h5:/x --index x.h5:/text", 3, "string"),
@@ -342,9 +339,8 @@ def refusals():
                                       "--host-memory.*expected at least"),
                                      ("x.h5:/large --index x.h5:/i --piece 1M --host-memory 1M --depth 9", 5,
                                       "--host-memory.*expected at least")):
-        ran = gm.run(f"gather {arguments} --device cpu", next(ranks_in_turn))
-        faults = gm.faults_of_refusal(ran, code, pattern)
-        gm.ok(not faults and gm.state() == before, f"refused: gather {arguments}", *faults, ran)
+        gm.refused(f"refused: gather {arguments}", f"gather {arguments} --device cpu", code, pattern,
+                   next(ranks_in_turn))
     gm.write("i.h5", i=np.arange(4))
     ran = gm.run("gather x.h5:/x --index i.h5 -o i.h5 --force --device cpu", 2)
     faults = gm.faults_of_refusal(ran, 4, "i.h5")

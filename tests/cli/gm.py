@@ -413,6 +413,14 @@ def faults_of_refusal(ran, code, pattern, limit=10):
     return faults
 
 
+def refused(title, command, code, pattern, ranks=1, limit=10):
+    """A run that is refused with one message, and makes, changes and removes no file."""
+    before = state()
+    ran = run(command, ranks)
+    faults = faults_of_refusal(ran, code, pattern, limit) + difference(before, state())
+    return ok(not faults, title, *faults, ran)
+
+
 # --- Files ---
 
 def write(path, storage=None, **datasets):

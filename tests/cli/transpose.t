@@ -166,7 +166,6 @@ def any_ranks():
 def refusals():
     gm.write("x.h5", x=data((4, 5), "u2"), scalar=np.float32(1), text="no numbers", large=np.zeros((300, 1000), "f8"),
              row=np.zeros(3))
-    before = gm.state()
     for arguments, code, pattern in (("x.h5:/x --axes 0,2", 2, "2 dimensions.*-2 to 1"),
                                      ("x.h5:/x --axes=-3,0", 2, "-2 to 1"), ("x.h5:/x --axes 1", 2, "'1'.*two numbers"),
                                      ("x.h5:/x --axes 1,1", 2, "both are dimension 1"),
@@ -184,9 +183,8 @@ def refusals():
                                      ("x.h5:/large --host-memory 5K", 5, "--host-memory.*expected at least"),
                                      ("x.h5:/large --piece 1M --host-memory 1M --depth 3", 5,
                                       "--host-memory.*expected at least")):
-        ran = gm.run(f"transpose {arguments} --device cpu", next(ranks_in_turn))
-        faults = gm.faults_of_refusal(ran, code, pattern)
-        gm.ok(not faults and gm.state() == before, f"refused: transpose {arguments}", *faults, ran)
+        gm.refused(f"refused: transpose {arguments}", f"transpose {arguments} --device cpu", code, pattern,
+                   next(ranks_in_turn))
     ran = gm.run("flip x.h5:/x --axis 0 --axes 0,1 --device cpu")
     gm.ok(not gm.faults_of_refusal(ran, 2, "axes"), "refused: flip --axes", ran)
 
@@ -205,11 +203,9 @@ def damaged():
     with open("bad.h5", "r+b") as file:
         file.seek(info.byte_offset)
         file.write(b"\377" * 10)
-    before = gm.state()
     for pair in ("0,1", "1,2", "0,2"):
-        ran = gm.run(f"transpose bad.h5 --axes {pair} -o out.h5 --device cpu", 3)
-        faults = gm.faults_of_refusal(ran, 3, "bad.h5")
-        gm.ok(not faults and gm.state() == before, f"a damaged chunk, --axes {pair}", *faults, ran)
+        gm.refused(f"a damaged chunk, --axes {pair}", f"transpose bad.h5 --axes {pair} -o out.h5 --device cpu", 3,
+                   "bad.h5", 3)
 
 
 for device in gm.devices():
