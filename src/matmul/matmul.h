@@ -32,8 +32,6 @@
 #include "src/stream/pool.h"
 #include "src/stream/stream.h"
 
-enum { GM_A, GM_B, GM_C0, GM_OPERANDS };
-
 /* The case: the same flat record on all ranks. */
 typedef struct gm_matmul_case {
     gm_dataset operand[GM_OPERANDS];

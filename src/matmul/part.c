@@ -169,26 +169,30 @@ void gm_matmul_plan_exchanged(const gm_matmul_plan *plan, const gm_matmul_part *
             chunk_elements(plan, part, matrix, (c.index + 1) % c.size); /* the next one has read that one itself */
 }
 
-int64_t gm_matmul_plan_operand_read(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix)
+int64_t gm_matmul_plan_operand_read(const gm_matmul_plan *plan, const gm_matmul_part *part, int operand)
 {
     const gm_matmul_problem *p = &plan->problem;
-    int64_t bytes = matrix ? p->file_bytes_b : p->file_bytes_a;
+    int64_t bytes = operand == GM_B ? p->file_bytes_b : p->file_bytes_a;
     if (part->idle)
         return 0;
+    if (operand == GM_C0)
+        return part->layer == 0 ? part->rows * part->cols * p->file_bytes_c0 : 0;
     if (plan->same)
-        return matrix ? 0 : p->m * p->k * bytes;
+        return operand == GM_B ? 0 : p->m * p->k * bytes;
     if (plan->shares)
-        return own_elements(plan, part, matrix) * bytes;
-    int64_t outer = matrix ? part->cols : part->rows;
-    int64_t times = matrix ? gm_ceil_div(part->rows, plan->block_rows) : gm_ceil_div(part->cols, plan->block_cols);
+        return own_elements(plan, part, operand) * bytes;
+    int64_t outer = operand == GM_B ? part->cols : part->rows;
+    int64_t times = operand == GM_B ? gm_ceil_div(part->rows, plan->block_rows)
+                                    : gm_ceil_div(part->cols, plan->block_cols);
     return outer * gm_matmul_plan_depth(plan, part->leaf0, part->leaf1) * bytes * times;
 }
 
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part)
 {
-    int owns = !part->idle && part->layer == 0;
-    return gm_matmul_plan_operand_read(plan, part, 0) + gm_matmul_plan_operand_read(plan, part, 1) +
-           (owns ? part->rows * part->cols * plan->problem.file_bytes_c0 : 0);
+    int64_t sum = 0;
+    for (int operand = 0; operand < GM_OPERANDS; operand++)
+        sum += gm_matmul_plan_operand_read(plan, part, operand);
+    return sum;
 }
 
 /* Elements of C that the device works on at one time, about: a tile for each thread, or two blocks of threads for each

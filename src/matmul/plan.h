@@ -26,6 +26,9 @@
 /* Side of the part of C that a block of threads computes (TILE in kernels/matmul/matmul_cuda_fp32.cu). */
 enum { GM_MATMUL_UNIT = 128 };
 
+/* Operands; a panel's `matrix` is GM_A or GM_B. */
+enum { GM_A, GM_B, GM_C0, GM_OPERANDS };
+
 /* Steps of a block, so that reading and computing overlap. */
 enum { GM_MATMUL_STEPS = 12 };
 
@@ -167,9 +170,13 @@ gm_matmul_span gm_matmul_plan_chunk(const gm_matmul_plan *plan, const gm_matmul_
 void gm_matmul_plan_exchanged(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix, int64_t *received,
                               int64_t *sent);
 
-/* Bytes that a part reads from A (matrix 0) or B (1); from A, B and C0; and the number of its blocks. */
-int64_t gm_matmul_plan_operand_read(const gm_matmul_plan *plan, const gm_matmul_part *part, int matrix);
+/* Bytes that a part reads from GM_A, GM_B or GM_C0, again for each of its blocks that needs them. */
+int64_t gm_matmul_plan_operand_read(const gm_matmul_plan *plan, const gm_matmul_part *part, int operand);
+
+/* From all operands. */
 int64_t gm_matmul_plan_bytes_read(const gm_matmul_plan *plan, const gm_matmul_part *part);
+
+/* The number of its blocks. */
 int64_t gm_matmul_plan_blocks(const gm_matmul_plan *plan, const gm_matmul_part *part);
 
 enum { GM_MATMUL_NOTES = 2 }; /* words after x and u: what unpacking notes of A and of B */

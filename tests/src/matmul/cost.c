@@ -85,7 +85,8 @@ static void test_choice(void)
     is(chosen(m, m, k, h200(3, 1)), "1x1x3", "the same on three");
     is(chosen(65536, 65536, 65536, h200(4, 1)), "2x2x1", "large and square");
     is(chosen(65536, 65536, 65536, h200(8, 2)), "4x2x1", "the same on two hosts");
-    is(chosen(16384, 16384, 2048, h200(4, 1)), "2x1x1", "rows rather than columns");
+    is(chosen(32768, 32768, 32768, h200(2, 1)), "2x1x1", "rows rather than columns");
+    is(chosen(16384, 16384, 2048, h200(4, 1)), "1x1x1", "a gain that is smaller than the start of a second rank");
     is(chosen(256, 256, 256, h200(4, 1)), "1x1x1", "small");
     is(chosen(2048, 2048, 2048, h200(4, 1)), "1x1x1", "a second's thousandth");
     is(chosen(1 << 20, 256, 4096, h200(4, 1)), "4x1x1", "tall: A is read once");
