@@ -171,7 +171,6 @@ int gm_matmul_cost_work(const void *context, int rank, gm_work *w)
         set_chain(plan, &part, w);
     if (plan->shares)
         set_sharing(plan, &part, w);
-    w->wait_s += workers(plan) > 1 ? plan->problem.rates.several_s : 0;
     return 1;
 }
 

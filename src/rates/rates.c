@@ -19,8 +19,8 @@ typedef struct defaults {
     double memory, verify;      /* own: part of the device's limit; unified: bytes/s of a thread */
     double piece_s;
     double open_s, open_rank_s; /* of a run, and more for each rank of a host: hosts open side by side */
-    double rank_s, output_s;    /* for each that works; of a run that writes */
-    double several_s;           /* more of a product by several ranks */
+    double rank_s;              /* for each that works */
+    double output_s, several_s; /* of a run that writes; more where several ranks of a host do */
     double exchange_s;          /* until the first exchange */
 } defaults;
 
@@ -44,8 +44,8 @@ static const defaults of_own = {
     .piece_s = 50e-6,
     .open_s = 0.006,
     .rank_s = 0.003,
-    .several_s = 0.008,
     .output_s = 0.03,
+    .several_s = 0.008,
     .exchange_s = 0.015};
 
 static const defaults of_unified = {
@@ -128,7 +128,7 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .verify = d->verify * memory,
                         .piece_s = d->piece_s,
                         .rank_s = d->rank_s,
-                        .several_s = d->several_s,
+                        .several_s = s->writes ? d->several_s : 0,
                         .exchange_s = d->exchange_s,
                         .exchange_direct = s->hosts == 1 && may_be_direct(s->path) ? d->exchange_direct : 0,
                         .direct_s = gm_path_ipc.start_s};

@@ -31,7 +31,7 @@ typedef struct gm_rates {
     double verify;                          /* of a device: read by the check of a product */
     double piece_s;                         /* seconds of the ring's thread for a piece */
     double open_s, rank_s; /* seconds of a run beside its passes, on these ranks; more for each of a host that works */
-    double several_s;      /* seconds that a product takes longer by several ranks than its bytes and flop tell */
+    double several_s;      /* seconds more where several of a host work */
     double exchange_s;     /* seconds until the first exchange, beside its bytes */
     double exchange_direct, direct_s; /* the same of devices that address each other's memory; 0: they do not */
 } gm_rates;

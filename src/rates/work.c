@@ -141,7 +141,8 @@ double gm_work_seconds(const gm_work *w, const gm_rates *r, gm_contention conten
 
 double gm_work_start_seconds(const gm_rates *rates, int working)
 {
-    return rates->open_s + rates->rank_s * gm_min(working, gm_rates_host_ranks(rates));
+    int on_host = gm_rates_contention(rates, working).on_host;
+    return rates->open_s + rates->rank_s * on_host + (on_host > 1 ? rates->several_s : 0);
 }
 
 static void add(gm_work *sum, const gm_work *w)

@@ -117,11 +117,15 @@ static void test_storage(void)
     int64_t whole[] = {1, 1, 1}, square[] = {2, 2, 1}, layers[] = {1, 1, 4};
     double one = expected(8192, 8192, 65536, whole, rates).seconds;
     panels = GM_PANELS_READ;
-    double four = expected(8192, 8192, 65536, square, rates).seconds;
+    gm_expectation reading = expected(8192, 8192, 65536, square, rates);
+    double four = reading.seconds;
+    const double *phases = reading.times.phases.seconds;
     panels = GM_PANELS_AUTO;
     double deep = expected(8192, 8192, 65536, layers, rates).seconds;
     tap_ok(four > 1.9 * one, "2x2x1 reads all twice: %.2f s, one rank %.2f s", four, one);
     tap_ok(deep < 1.1 * one, "1x1x4 reads all once: %.2f s", deep);
+    tap_ok(phases[GM_PHASE_EXCHANGE] == 0 && phases[GM_PHASE_OPEN] == rates.open_s + 4 * rates.rank_s + rates.several_s,
+           "four ranks that exchange nothing take longer to start, %g s", phases[GM_PHASE_OPEN]);
 }
 
 static gm_matmul_plan plan_of(int64_t m, int64_t n, int64_t k, const int64_t *grid, gm_rates rates)
