@@ -3,7 +3,8 @@
  *   op.c       the operation: its plan, output and report
  *   case.c     the command line: operands, shapes, types
  *   file.c     operands and C as they lie in their files
- *   plan.c     grid, blocks, steps, memory
+ *   plan.c     grid, ring
+ *   block.c    blocks and steps, by their memory
  *   part.c     the part of a rank
  *   cost.c     the seconds that a grid takes
  *   pieces.c   the pieces that go through the ring, and their order

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "src/exchange/staged.h"
-#include "src/matmul/plan.h"
+#include "src/matmul/block.h"
 #include "tests/src/matmul/float32.h"
 #include "tests/tap.h"
 
@@ -171,6 +171,46 @@ static void test_bands(void)
     tap_ok(make(&p, INT64_C(8) << 30, &plan) == GM_OK && plan.same &&
                gm_matmul_plan_bytes_read(&plan, &(gm_matmul_part){.rows = 10000, .cols = 10000}) == INT64_C(400000000),
            "A = B is kept once and read once");
+}
+
+static double bytes_of_blocks(const gm_matmul_problem *p, int64_t down, int64_t across)
+{
+    return (double)p->k *
+           ((double)(p->m * p->file_bytes_a) * (double)across + (double)(p->n * p->file_bytes_b) * (double)down);
+}
+
+/* Do even blocks fit, one leaf at a time? */
+static int fits(gm_matmul_plan plan, const gm_matmul_part *part, int64_t down, int64_t across)
+{
+    plan.block_rows = gm_round_up(gm_ceil_div(part->rows, down), plan.tile);
+    plan.block_cols = gm_round_up(gm_ceil_div(part->cols, across), plan.tile);
+    plan.step_leaves = 1;
+    gm_ring_cost cost = gm_matmul_block_cost(&plan, part);
+    return gm_ring_plan_recost(&plan.ring, &plan.budget, &cost);
+}
+
+/* Where A and B do not fit, no blocks of up to 8 x 8 that fit read fewer bytes than those that are chosen. */
+static void test_blocks(void)
+{
+    static const int64_t shapes[][3] = {
+        {20000, 20000, 20000}, {4000, 60000, 9000}, {60000, 4000, 9000}, {30000, 7000, 20000}};
+    int good = 1, plans = 0;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int unified = 0; unified <= 1; unified++)
+            for (int64_t budget = INT64_C(128) << 20; budget <= INT64_C(2) << 30; budget += budget / 2) {
+                gm_matmul_plan plan;
+                gm_matmul_part part;
+                gm_ring_budget need;
+                gm_matmul_problem p = problem(shapes[s][0], shapes[s][1], shapes[s][2], 1);
+                good &= make_within(&p, budget, unified, &plan, &need) == GM_OK;
+                gm_matmul_plan_part(&plan, 0, &part);
+                double bytes = (double)gm_matmul_plan_bytes_read(&plan, &part);
+                plans += !plan.keep && gm_matmul_plan_blocks(&plan, &part) > 1;
+                for (int64_t down = 1; down <= 8 && !plan.keep; down++)
+                    for (int64_t across = 1; across <= 8; across++)
+                        good &= bytes_of_blocks(&p, down, across) >= bytes || !fits(plan, &part, down, across);
+            }
+    tap_ok(good && plans > 20, "blocks read the fewest bytes, in %d plans", plans);
 }
 
 /* Layers fold in the order of their leaves and end with the owner. Blocks fit with the leaves that each of them keeps
@@ -454,6 +494,7 @@ int main(void)
     test_same_cut();
     test_reserve();
     test_bands();
+    test_blocks();
     test_chain();
     test_sharing();
     test_slots();
