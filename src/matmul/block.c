@@ -16,8 +16,7 @@ enum {
     VECTORS_PER_K = 4, /* float64 values per k of a step, for the check of the product */
     ALLOCATIONS = 8,   /* of device memory */
     OF_CHAIN = 2,      /* and of a rank whose layer is one of several */
-    OF_WORK = 2,       /* and for a product with work space */
-    RESULT = 4 << 20   /* bytes of a piece of C in a ring with buffers */
+    OF_WORK = 2        /* and for a product with work space */
 };
 
 /* Bytes of the sums that the check keeps of a block. */
@@ -41,7 +40,7 @@ static int64_t slot_bytes(const gm_matmul_plan *plan, int64_t piece)
 /* Of a piece of C in a ring with buffers. */
 static int64_t buffered_result(const gm_matmul_plan *plan)
 {
-    return gm_min(plan->piece, RESULT);
+    return gm_min(plan->piece, GM_MATMUL_PIECE);
 }
 
 int64_t gm_matmul_plan_result(const gm_matmul_plan *plan)

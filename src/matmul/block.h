@@ -4,6 +4,9 @@
 
 #include "src/matmul/plan.h"
 
+/* Bytes of the usual piece of a device of its own; in a ring with buffers, the most of a piece of C. */
+enum { GM_MATMUL_PIECE = 4 << 20 };
+
 /* The memory that the block and the step that are set take. Sets band_rows. */
 gm_ring_cost gm_matmul_block_cost(gm_matmul_plan *plan, const gm_matmul_part *part);
 

@@ -33,15 +33,15 @@ static double operands(const gm_matmul_plan *plan, const gm_matmul_part *part)
     return depth * ((double)part->rows * across + (double)part->cols * down);
 }
 
-/* Strips of rows of A or B that ranks of a host read, and of C that they write, at the same time. read: bytes of A and
- * of B. */
-static void set_strips(const gm_matmul_plan *plan, const double *read, gm_work *w)
+/* Strips of rows of A or B that ranks of a host read, and of C that they write, at the same time. bytes: read of
+ * A and of B. */
+static void set_strips(const gm_matmul_plan *plan, const double *bytes, gm_work *w)
 {
     int64_t host = gm_rates_host_ranks(&plan->problem.rates), strips[2];
     for (int matrix = 0; matrix < 2; matrix++) {
         strips[matrix] = gm_max(gm_min(plan->grid[matrix], host), 1); /* of a row */
         if (!plan->problem.by_rows[matrix] && !plan->same)
-            w->read_strips += (1 - 1 / (double)strips[matrix]) * read[matrix];
+            w->read_strips += (1 - 1 / (double)strips[matrix]) * bytes[matrix];
     }
     w->write_strips = (double)(strips[1] - 1) * w->write;
 }
@@ -65,18 +65,18 @@ static void set_flow(const gm_matmul_plan *plan, const gm_matmul_part *part, gm_
     const gm_matmul_problem *p = &plan->problem;
     double area = (double)part->rows * (double)part->cols, piece = (double)plan->piece;
     double depth = (double)gm_matmul_plan_depth(plan, part->leaf0, part->leaf1);
-    double of[GM_OPERANDS], read = 0;
+    double bytes[GM_OPERANDS], read = 0;
     for (int operand = 0; operand < GM_OPERANDS; operand++) {
-        of[operand] = (double)gm_matmul_plan_operand_read(plan, part, operand);
-        read += of[operand];
+        bytes[operand] = (double)gm_matmul_plan_operand_read(plan, part, operand);
+        read += bytes[operand];
     }
     *w = (gm_work){.read = read, .to_device = read, .first_read = fmin(piece, read), .times = 1};
     if (part->layer == 0) {
         w->write = w->from_device = area * (double)p->file_bytes_c;
         w->last_out = fmin((double)plan->band_rows / (double)part->rows, 1) * w->write;
     }
-    set_strips(plan, of, w);
-    w->reads = reads_of(plan, part, GM_A, of[GM_A]) + reads_of(plan, part, GM_B, of[GM_B]);
+    set_strips(plan, bytes, w);
+    w->reads = reads_of(plan, part, GM_A, bytes[GM_A]) + reads_of(plan, part, GM_B, bytes[GM_B]);
     if (part->cols < p->n && (double)part->cols * (double)p->file_bytes_c < long_run)
         w->writes = w->write / ((double)part->cols * (double)p->file_bytes_c);
     w->flop_s = 2 * area * depth / (p->rates.flop[p->precision] * busy(plan, part->rows, part->cols));

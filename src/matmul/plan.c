@@ -15,7 +15,7 @@ enum {
     USES = 16,      /* more such slots where each of them holds so many pieces, one after the other */
     SMALL = 1 << 20 /* bytes of a thread's buffer that is not filled as often */
 };
-static const int64_t default_piece = 16 << 20, staged_piece = 4 << 20, long_piece = 8 << 20;
+static const int64_t default_piece = 16 << 20, long_piece = 8 << 20;
 
 /* Bytes that a rank reads, if all of them work. */
 static int64_t bytes_of_rank(const gm_matmul_problem *p)
@@ -43,7 +43,7 @@ static int64_t usual_depth(const gm_matmul_plan *plan, const gm_ring_request *re
     int64_t depth = budget->threads + gm_max(4, budget->threads / 2);
     if (!request->buffers || budget->buffer)
         return depth;
-    return gm_min(depth, gm_max(FEW_SLOTS, bytes_of_rank(&plan->problem) / staged_piece / USES));
+    return gm_min(depth, gm_max(FEW_SLOTS, bytes_of_rank(&plan->problem) / GM_MATMUL_PIECE / USES));
 }
 
 /* Where I/O threads copy from buffers of their own, a piece is the work of one of them, and costs the ring's thread
@@ -56,7 +56,7 @@ static void set_usual(gm_matmul_plan *plan, const gm_ring_request *request)
     int64_t room = gm_min(budget->host, budget->device) / (8 * plan->slots);
     int is_long = request->buffers && budget->buffer &&
                   bytes_of_rank(&plan->problem) / (many * plan->slots) >= long_piece;
-    int64_t usual = budget->unified ? default_piece : is_long ? long_piece : staged_piece;
+    int64_t usual = budget->unified ? default_piece : is_long ? long_piece : GM_MATMUL_PIECE;
     plan->piece = gm_max(gm_min(usual, room), GM_RING_LEAST_PIECE);
 }
 
