@@ -69,6 +69,7 @@ GM_TESTS = \
 	tests/src/start/early \
 	tests/src/start/ranks.np2 \
 	tests/src/options \
+	tests/src/matmul/block \
 	tests/src/matmul/cost \
 	tests/src/matmul/plan \
 	tests/src/progress \
@@ -432,8 +433,9 @@ tests_src_plan_by_rates_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_plan_by_rates_np2_SOURCES = tests/src/plan/by_rates.c
 tests_src_plan_threads_np2_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_plan_threads_np2_SOURCES = tests/src/plan/threads.c
+tests_src_matmul_block_SOURCES = tests/src/matmul/block.c tests/src/matmul/plans.h tests/src/matmul/float32.h
 tests_src_matmul_cost_SOURCES = tests/src/matmul/cost.c tests/src/matmul/float32.h
-tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c tests/src/matmul/float32.h
+tests_src_matmul_plan_SOURCES = tests/src/matmul/plan.c tests/src/matmul/plans.h tests/src/matmul/float32.h
 tests_src_progress_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
 tests_src_progress_SOURCES = tests/src/progress.c
 tests_src_rates_measure_np3_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CPPFLAGS)
