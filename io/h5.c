@@ -118,27 +118,31 @@ static int check_input(const char *file)
         return gm_fail(GM_EINPUT, "%s: is a folder, expected an HDF5 file", file);
     if (!S_ISREG(st.st_mode))
         return gm_fail(GM_EINPUT, "%s: is not a regular file, expected an HDF5 file", file);
-    if (access(file, R_OK))
-        return gm_fail(GM_EINPUT, "%s: cannot be read: %s", file, strerror(errno));
     if (st.st_size == 0)
         return gm_fail(GM_EINPUT, "%s: is empty, expected an HDF5 file", file);
     return GM_OK;
 }
 
-int gm_h5_open(const char *file, hid_t *id)
+/* The reason why a file was not opened, looked for only then: a dataset in parts has many files. */
+static int fail_open(const char *file)
 {
     char reason[GM_H5_TEXT];
+    gm_h5_error(reason); /* the next call of libhdf5 replaces it */
+    if (access(file, R_OK))
+        return gm_fail(GM_EINPUT, "%s: cannot be read: %s", file, strerror(errno));
+    if (H5Fis_hdf5(file) == 0)
+        return gm_fail(GM_EINPUT, "%s: is not an HDF5 file", file);
+    return gm_fail(GM_EINPUT, "%s: cannot be opened, the file is damaged, truncated or in use: %s", file, reason);
+}
+
+int gm_h5_open(const char *file, hid_t *id)
+{
     int status = check_input(file);
     *id = H5I_INVALID_HID;
     if (status)
         return status;
-    if (H5Fis_hdf5(file) == 0)
-        return gm_fail(GM_EINPUT, "%s: is not an HDF5 file", file);
     *id = gm_input_access() < 0 ? H5I_INVALID_HID : H5Fopen(file, H5F_ACC_RDONLY, gm_input_access());
-    if (*id < 0)
-        status = gm_fail(GM_EINPUT, "%s: cannot be opened, the file is damaged, truncated or in use: %s", file,
-                         gm_h5_error(reason));
-    return status;
+    return *id < 0 ? fail_open(file) : GM_OK;
 }
 
 hid_t gm_h5_open_as(const char *file, unsigned flags)
