@@ -50,6 +50,7 @@ typedef struct gm_dataset {
     int64_t source_chunks, source_chunk_bytes; /* virtual: the most of one source that is read by chunks */
     int chunked_sources, filtered_sources;     /* how many there are */
     int serial_sources;                        /* that libhdf5 reads */
+    int64_t source_files;                      /* the file of the dataset among them */
 } gm_dataset;
 
 /* Elements selected. */

@@ -93,6 +93,7 @@ static void copy_table(const gm_sources *s, table *t)
 static void set_needs(gm_dataset *record, const gm_sources *s)
 {
     record->source_chunks = record->source_chunk_bytes = 0;
+    record->source_files = s->files;
     record->chunked_sources = record->filtered_sources = record->serial_sources = 0;
     for (int64_t i = 0; i < s->sources; i++) {
         const gm_source *source = &s->source[i];

@@ -19,6 +19,14 @@ gm_expectation gm_plan_expect(const gm_run *run)
     return expectation;
 }
 
+static int64_t source_files(const gm_run *run)
+{
+    int64_t files = 0;
+    for (int i = 0; i < run->shape.inputs; i++)
+        files += run->input[i].source_files;
+    return files;
+}
+
 int gm_plan_set_rates_all(const gm_run *run)
 {
     gm_job *job = run->job;
@@ -33,7 +41,8 @@ int gm_plan_set_rates_all(const gm_run *run)
                                 .hosts = job->ranks->hosts,
                                 .sharers = job->sharers,
                                 .writes = run->shape.outputs > 0,
-                                .parts = strcmp(job->options->output_layout, "parts") == 0};
+                                .parts = strcmp(job->options->output_layout, "parts") == 0,
+                                .source_files = source_files(run)};
     gm_rates_default(&setting, &job->rates);
     if (job->model.nodes)
         gm_model_set_rates(&job->model, &job->rates);

@@ -21,6 +21,7 @@ typedef struct defaults {
     double open_s, open_rank_s; /* of a run, and more for each rank of a host: hosts open side by side */
     double rank_s;              /* for each that works */
     double output_s, several_s; /* of a run that writes; more where several ranks of a host do */
+    double source_s;            /* for each file of a virtual dataset, which rank 0 describes */
     double exchange_s;          /* until the first exchange */
 } defaults;
 
@@ -46,6 +47,7 @@ static const defaults of_own = {
     .rank_s = 0.003,
     .output_s = 0.03,
     .several_s = 0.008,
+    .source_s = 0.0003,
     .exchange_s = 0.015};
 
 static const defaults of_unified = {
@@ -66,7 +68,8 @@ static const defaults of_unified = {
     .piece_s = 50e-6,
     .open_s = 0.003,
     .open_rank_s = 0.005,
-    .rank_s = 0.002};
+    .rank_s = 0.002,
+    .source_s = 0.0003};
 
 /* Seconds of a thread for a call that reads or writes a run, beside those of the run's bytes. */
 static const double call_s = 0.5e-6;
@@ -132,7 +135,8 @@ void gm_rates_default(const gm_rates_setting *s, gm_rates *rates)
                         .exchange_s = d->exchange_s,
                         .exchange_direct = s->hosts == 1 && may_be_direct(s->path) ? d->exchange_direct : 0,
                         .direct_s = gm_path_ipc.start_s};
-    rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s + (s->writes ? d->output_s : 0);
+    rates->open_s = d->open_s + gm_rates_host_ranks(rates) * d->open_rank_s + (s->writes ? d->output_s : 0) +
+                    (double)s->source_files * d->source_s;
     for (int p = 0; p < GM_PRECISIONS; p++)
         rates->flop[p] = flop_of(s, d, (gm_precision)p);
 }

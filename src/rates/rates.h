@@ -47,7 +47,8 @@ typedef struct gm_rates_setting {
     const char *path;         /* of exchanges, as --exchange has it; NULL: any */
     int unified, threads;     /* of the kind of device; of a rank */
     int ranks, hosts, sharers;
-    int writes, parts; /* there is an output; as parts */
+    int writes, parts;    /* there is an output; as parts */
+    int64_t source_files; /* of inputs that are made of several */
 } gm_rates_setting;
 
 void gm_rates_default(const gm_rates_setting *setting, gm_rates *rates);

@@ -4,7 +4,7 @@ times add up."""
 import json
 
 import gm
-from gm import np
+from gm import h5py, np
 
 rng = np.random.default_rng(5)
 
@@ -106,9 +106,30 @@ def panels():
               and not faults_of(shared), f"{device}: or read once, and exchanged", ran)
 
 
+def describing():
+    """Each file of a virtual input takes time to describe."""
+    opens = {}
+    for parts in (4, 20):
+        layout = h5py.VirtualLayout((20, 700), "f4")
+        for i in range(parts):
+            gm.write(f"part{parts}-{i}.h5", x=np.ones((20 // parts, 700), "f4"))
+            layout[i * 20 // parts:(i + 1) * 20 // parts] = h5py.VirtualSource(f"part{parts}-{i}.h5", "x",
+                                                                               (20 // parts, 700))
+        with h5py.File(f"parts{parts}.h5", "w") as file:
+            file.create_virtual_dataset("A", layout)
+        for words in ("reduce parts{0}.h5", "matmul parts{0}.h5:/A ab.h5:/B -o out.h5",
+                      "matmul parts{0}.h5:/A parts{0}.h5:/A --transpose b -o out.h5"):
+            gm.run(words.format(parts) + f" --plan --report r.json --device {device}")
+            opens[words, parts] = expected_of(json.load(open("r.json")))[0]["phases"]["open"]
+    more = [opens[words, 20] - opens[words, 4] for words, parts in opens if parts == 4]
+    gm.ok(0.001 < more[0] < 0.1 and abs(more[1] - more[0]) < 1e-9 and abs(more[2] - 2 * more[0]) < 1e-9,
+          f"{device}: 16 files more of an input are expected to take longer, of two inputs twice as long", opens)
+
+
 make()
 for device in gm.devices():
     panels()
+    describing()
     for job in JOBS:
         for count in (1, 3):
             runs(job, count)

@@ -44,6 +44,11 @@ static void test_rates(void)
         .device = &(const gm_device_info){.kind = "cuda"}, .ranks = 1, .hosts = 1, .sharers = 1};
     gm_rates_default(&setting, &bare);
     tap_ok(bare.flop[GM_PRECISION_FP32] > 1e12 && bare.memory > 1e12, "a device that tells no limits has rates too");
+    double open_s = bare.open_s;
+    setting.source_files = 1000;
+    gm_rates_default(&setting, &bare);
+    tap_ok(bare.open_s > open_s + 0.1 && bare.open_s < open_s + 1,
+           "1000 files of a virtual input take %g s to describe", bare.open_s - open_s);
 }
 
 static void test_contention(void)
