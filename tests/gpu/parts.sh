@@ -108,6 +108,8 @@ part_timed() {
 part_suite() {
     local test long=() others=() without=() few=$((jobs / 4))
     local most_long=$(((jobs - few) / 3)) most=$((jobs > 1 ? (jobs - few) / 2 : 1))
+    most_long=$((most_long < starts / 2 ? most_long : starts / 2)) # of more jobs only $few become more
+    most=$((most < starts * 3 / 4 ? most : starts * 3 / 4))
     for test in "${longest[@]}" "${tests[@]}"; do
         if is_in "$test" "${measuring[@]}"; then
             continue
