@@ -78,19 +78,7 @@ def shapes():
 
 
 def out_of_core():
-    """Caps far below the size of the dataset."""
-    x = data((12, 500, 400), "<f4")
-    with h5py.File("x.h5", "w") as file:
-        file["plain"] = x
-        file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
-    for name, ranks in (("plain", 1), ("chunks", 2)):
-        for axis in range(3):
-            flipped(f"{name}, out of core", x, f"x.h5:/{name}", axis,
-                    "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
-            with open("r.json") as file:
-                report = json.load(file)
-            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20,
-                  f"{device}: {name}, --axis {axis}: within its caps", report)
+    moves.out_of_core(device, "--axis", range(3), flipped)
 
 
 def outputs():
@@ -188,12 +176,7 @@ def damaged_attributes():
 
 def damaged():
     """A chunk that cannot be decoded, found by one rank in the middle of its work."""
-    with h5py.File("bad.h5", "w") as file:
-        file.create_dataset("x", data=np.ones((6, 50, 70), "u2"), chunks=(1, 50, 70), compression="gzip")
-        info = file["x"].id.get_chunk_info(4)
-    with open("bad.h5", "r+b") as file:
-        file.seek(info.byte_offset)
-        file.write(b"\377" * 10)
+    gm.write_damaged("bad.h5")
     for axis in range(3):
         gm.refused(f"a damaged chunk, --axis {axis}", f"flip bad.h5 --axis {axis} -o out.h5 --device cpu", 3, "bad.h5",
                    3)

@@ -431,6 +431,16 @@ def write(path, storage=None, **datasets):
     return path
 
 
+def write_damaged(path):
+    """A stack x of six frames, of which the fifth cannot be decoded."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.ones((6, 50, 70), "u2"), chunks=(1, 50, 70), compression="gzip")
+        chunk = file["x"].id.get_chunk_info(4)
+    with open(path, "r+b") as file:
+        file.seek(chunk.byte_offset)
+        file.write(b"\377" * 10)
+
+
 def read(path, name="/C"):
     with h5py.File(path, "r") as file:
         return file[name][()]

@@ -1,11 +1,12 @@
 """What the tests of flip, transpose and gather have in common: data of any bits, runs of which an output is compared
 with NumPy's."""
 import itertools
+import json
 import os
 import re
 
 import gm
-from gm import np
+from gm import h5py, np
 
 TYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8".split()
 rng = np.random.default_rng(2025)
@@ -54,3 +55,20 @@ def too_little(words, device, again):
             for name, number in zip(named, numbers):
                 caps = re.sub(f"{name} \\S+|$", f" {name} {number}", caps, count=1)
             again("the number that a refusal names", caps, ranks)
+
+
+def out_of_core(device, option, ways, move):
+    """Caps far below the size of the dataset. ways: what the option may be; move(title, x, source, way, options, ranks)
+    runs one and compares."""
+    x = data((12, 500, 400), "<f4")
+    with h5py.File("x.h5", "w") as file:
+        file["plain"] = x
+        file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
+    for name, ranks in (("plain", 1), ("chunks", 2)):
+        for way in ways:
+            move(f"{name}, out of core", x, f"x.h5:/{name}", way,
+                 "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
+            with open("r.json") as file:
+                report = json.load(file)
+            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20,
+                  f"{device}: {name}, {option} {way}: within its caps", report)

@@ -279,12 +279,7 @@ def refusals():
 
 def damaged():
     """A chunk that cannot be decoded, found by one rank in the middle of its work."""
-    with h5py.File("bad.h5", "w") as f:
-        f.create_dataset("x", data=np.ones((6, 50, 70), "u2"), chunks=(1, 50, 70), compression="gzip")
-        info = f["x"].id.get_chunk_info(4)
-    with open("bad.h5", "r+b") as f:
-        f.seek(info.byte_offset)
-        f.write(b"\377" * 10)
+    gm.write_damaged("bad.h5")
     for axis in ("all", "frame", "pixel", 1):
         gm.refused(f"a damaged chunk, --axis {axis}", f"reduce bad.h5 --axis {axis} --device cpu", 3, "bad.h5", 3)
 

@@ -76,19 +76,7 @@ def shapes():
 
 
 def out_of_core():
-    """Caps far below the size of the dataset."""
-    x = data((12, 500, 400), "<f4")
-    with h5py.File("x.h5", "w") as file:
-        file["plain"] = x
-        file.create_dataset("chunks", data=x, chunks=(1, 100, 400), compression="gzip", compression_opts=1)
-    for name, ranks in (("plain", 1), ("chunks", 2)):
-        for pair in ((0, 1), (1, 2), (0, 2)):
-            swapped(f"{name}, out of core", x, f"x.h5:/{name}", pair,
-                    "--host-memory 2M --device-memory 1M --threads 2 --report r.json", ranks)
-            with open("r.json") as file:
-                report = json.load(file)
-            gm.ok(report["peak_host_bytes"] <= 2 << 20 and report["peak_device_bytes"] <= 1 << 20,
-                  f"{device}: {name}, --axes {pair}: within its caps", report)
+    moves.out_of_core(device, "--axes", ((0, 1), (1, 2), (0, 2)), swapped)
 
 
 def outputs():
@@ -197,12 +185,7 @@ def too_little():
 
 def damaged():
     """A chunk that cannot be decoded, found by one rank in the middle of its work."""
-    with h5py.File("bad.h5", "w") as file:
-        file.create_dataset("x", data=np.ones((6, 50, 70), "u2"), chunks=(1, 50, 70), compression="gzip")
-        info = file["x"].id.get_chunk_info(4)
-    with open("bad.h5", "r+b") as file:
-        file.seek(info.byte_offset)
-        file.write(b"\377" * 10)
+    gm.write_damaged("bad.h5")
     for pair in ("0,1", "1,2", "0,2"):
         gm.refused(f"a damaged chunk, --axes {pair}", f"transpose bad.h5 --axes {pair} -o out.h5 --device cpu", 3,
                    "bad.h5", 3)
